@@ -22,13 +22,19 @@ soak: ## hours: new random programs, inputs and kills; SEED (printed) and EXAMPL
 	@echo "SEED=$(SEED)"; failed=; \
 	DOTR_EXAMPLES=$(EXAMPLES) $(PYTHON) -m pytest -q -n 2 --dist loadfile -m random --hypothesis-seed=$(SEED) || failed=yes; \
 	DOTR_EXAMPLES=$(EXAMPLES) $(PYTHON) -m pytest -q tests/temporal/layout/test_stages_random.py tests/temporal/matching/test_cut_matchers.py \
-		tests/engine/state/test_staged_growth.py || failed=yes; \
+		tests/engine/state/test_staged_growth.py tests/syntax/turtle/test_graphs.py tests/streams/formats/test_ndjson.py || failed=yes; \
 	$(PYTHON) -m tests.fuzz --inputs 200000 --seed $(SEED) || failed=yes; \
 	DOTR_SPARK_EXAMPLES=100 DOTR_MUTATIONS=500 DOTR_MUTATIONS_SEED=$(SEED) $(PYTHON) -m pytest -q \
 		tests/runtimes/spark/test_staged_programs.py tests/runtimes/spark/test_spark_properties.py \
-		tests/runtimes/spark/test_checkpoint_mutations.py || failed=yes; \
+		tests/runtimes/spark/test_checkpoint_mutations.py tests/runtimes/frames/test_frame_cases.py || failed=yes; \
+	$(PYTHON) -m pytest -q -m soak tests || failed=yes; \
 	$(PYTHON) -m tests.soak --amid --kills 200 --minutes 120 --seed $(SEED) || failed=yes; \
+	$(PYTHON) -m tests.serve_soak --kills 100 --minutes 120 --seed $(SEED) || failed=yes; \
+	$(PYTHON) -m tests.serve_chain --rounds 5 --seed $(SEED) || failed=yes; \
 	$(PYTHON) -m tests.kafka_kills 300 --seed $(SEED) || failed=yes; \
+	$(PYTHON) -m tests.s3a_soak --kills 50 --seed $(SEED) || failed=yes; \
+	$(PYTHON) -m tests.yarn_kills 4 --seed $(SEED) || failed=yes; \
+	$(PYTHON) -m tests.table_kills 20 --seed $(SEED) || failed=yes; \
 	test -z "$$failed"
 
 format: ## apply the fixes of ruff, and format

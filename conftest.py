@@ -12,6 +12,8 @@ import pytest
 from dotr.evaluation.codegen import compiled
 from dotr.evaluation.joins.compile import _factory
 
+os.environ["DOTR_KEEP_PROGRAMS"] = "0"  # what is tested is what the texts say, but for `tests/languages/test_kept_programs.py`
+
 
 @pytest.fixture(autouse=True)
 def _restored_environment() -> Iterator[None]:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.background import peak, private, say
-from dotr.instant.datalog.background.compiled_cache import Background, CachePolicy, open_background
+from dotr.instant.datalog.background.compiled_cache import CachePolicy, OpenedBackground, open_background
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.background.sources import Sources
 from dotr.model.places import Document
@@ -78,7 +78,7 @@ def instants(kind: str, size: int) -> Iterator[list[Triple]]:
         yield INSTANTS[kind](f"r{n}", f"s{n * 7919 % sensors // 100 * 100 + n % 99}" if sensors > 200 else f"s{n % 90}")
 
 
-def opened(folder: Path, *, stored: bool) -> Background:
+def opened(folder: Path, *, stored: bool) -> OpenedBackground:
     sources = Sources((str(folder / "g.nt"),), (RULES,))
     return open_background(sources, parse_datalog(RULES, {}), CachePolicy(folder / "cache" if stored else None, 0))
 

@@ -76,6 +76,10 @@ def number(value: int) -> Term:
     return literal(str(value), XSD + "integer")
 
 
+def decimal(thousandths: int) -> Term:
+    return literal(f"{thousandths // 1000}.{thousandths % 1000:03}", XSD + "decimal")
+
+
 def room(value: int) -> Term:
     return f"<http://example.org/room{value}>"
 

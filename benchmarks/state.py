@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.aarhus import TreeClock, peak_megabytes
+from dotr.evaluation.files.stores import Location
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
@@ -133,7 +134,7 @@ def memory() -> dict[str, float]:
 
 def stored(folder: Path) -> tuple[int, int]:
     """The events and the bytes of the state after the last batch."""
-    tally = read_totals(folder / "checkpoint")
+    tally = read_totals(Location(str(folder / "checkpoint")))
     return (0, 0) if tally is None else (sum(map(sum, tally.event_counts)), tally.bytes)
 
 

@@ -16,14 +16,16 @@ from hypothesis.internal.constants_ast import Constants
 from dotr.commands import main
 from dotr.errors import fallbacks
 from dotr.runtimes.spark.start.installation import java_problem
-from tests.support import kafka_broker
+from tests.support import hadoop, kafka_broker, object_server
 from tests.support.default_limits import defaults_exceeded
 from tests.support.mosquitto import skip_without_mosquitto
+from tests.support.npm_packages import installed, skip_without_clients
 from tests.support.spark_starts import start_in_turn
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
 
 os.environ[kafka_broker.PASSWORD_VARIABLE] = kafka_broker.PASSWORD
+os.environ |= {object_server.ACCESS_VARIABLE: "AKIATEST", object_server.SECRET_VARIABLE: object_server.SECRET}
 
 # Hypothesis would draw constants of all modules that are loaded by now, so that a test had other examples in another company; and it would
 # parse each module for them.
@@ -185,6 +187,22 @@ def no_spark(_spark_starts: None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def _hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hadoop.Hadoop]:
+    own = tmp_path_factory.getbasetemp()
+    on_worker = "PYTEST_XDIST_WORKER" in os.environ  # whose parent is the process that lasts as long as the test run
+    running = hadoop.running(own.parent if on_worker else own, os.getppid() if on_worker else os.getpid())
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def hdfs(_hadoop: hadoop.Hadoop) -> Iterator[hadoop.Hadoop]:
+    """The one HDFS of all processes of this test run. A test that kills its data node waits for the tests of other processes."""
+    with _hadoop.shared():
+        yield _hadoop
+
+
+@pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka_broker.Broker]:
     """One broker for all tests of this process, with the archive of its classes. A test that kills it starts it again."""
     kafka_broker.share_classes()
@@ -192,10 +210,24 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka_broker.Bro
         yield broker
 
 
+@pytest.fixture(scope="session")
+def s3() -> Iterator[object_server.S3]:
+    """One server of objects for all tests of this process."""
+    with object_server.running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def npm() -> Path:
+    """The folder of the packages of npm, of which `node` of `tests.support.npm_packages` runs modules."""
+    return installed()
+
+
 LONG: Final = (
     "test_spark_soak",
     "test_spark_cases",
     "test_kafka_on_spark",
+    "test_yarn",
     "test_spark_cluster",
     "test_commands",
     "test_kafka_kills",
@@ -211,6 +243,8 @@ LONG: Final = (
     "test_growth_on_spark",
     "test_unit_steps",
     "test_spark_state",
+    "test_streams",
+    "test_frame_cases",
     "test_late_workers",
     "test_spark_mqtt",
     "test_kafka_input",
@@ -268,7 +302,7 @@ def in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
     waiting: list[tuple[int, list[pytest.Item]]] = []
     computing: list[tuple[int, list[pytest.Item]]] = []
     for path, tests in files.items():
-        waits = any(test.get_closest_marker(each) for test in tests for each in ("spark", "kafka", "mosquitto"))
+        waits = any(test.get_closest_marker(each) for test in tests for each in ("spark", "kafka", "mosquitto", "hadoop"))
         weight = max(len(tests), _LONG_WEIGHT) if path.stem in place else len(tests)
         (waiting if waits else computing).append((weight, tests))
     found: list[pytest.Item] = []
@@ -295,7 +329,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("kafka"):
                 item.add_marker(pytest.mark.skip(reason=missing))
+    hadoop.skip_without_java(items)
     skip_without_mosquitto(items)
+    skip_without_clients(items)
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             item.add_marker("core")

@@ -110,7 +110,7 @@ def _configuration(data: bytes) -> None:
 
 
 def _rule_tests(data: bytes) -> None:
-    from dotr.commands.test.run import run_tests
+    from dotr.commands.test.reports import run_tests
 
     for outcome in run_tests([_file("t.yaml", data)]):
         "".join(map(str, outcome.problems))
@@ -119,8 +119,8 @@ def _rule_tests(data: bytes) -> None:
 def _maps(data: bytes) -> None:
     from dotr.runtimes.pipeline.config import read_document
     from dotr.streams.formats.csv.map import check_columns, compile_map
-    from dotr.streams.formats.map_terms import columns_of
-    from dotr.streams.formats.maps import column_name, is_origin, origin_cells, parsed_map
+    from dotr.streams.formats.mapping.map_terms import columns_of
+    from dotr.streams.formats.mapping.maps import column_name, is_origin, origin_cells, parsed_map
     from dotr.streams.records import ElementMap, Format, InputFile
 
     file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), map=ElementMap("t", read_document(_file("map", data))))
@@ -136,24 +136,22 @@ def _maps(data: bytes) -> None:
 
 def _turtle(data: bytes) -> None:
     from dotr.instant.datalog.background.loading import load_graphs
-    from dotr.syntax.turtle.graphs import PrefixHeader, read_graph, read_turtle
-    from dotr.syntax.turtle.nesting import check_nesting
+    from dotr.syntax.turtle.graphs import TurtleReader, read_graph
 
     try:
         text = data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         text = data.decode("utf-8", "replace")
 
-    def scan() -> None:
-        check_nesting(text, 64)
-        read_turtle(PrefixHeader(_PREFIXES).prepend_to(text), text)
-
-    reads: tuple[Callable[[], object], ...] = (partial(read_graph, text, _PREFIXES, 64), scan)
-    for read in reads:
+    def outcome(read: Callable[[str], object]) -> object:
         try:
-            read()
+            return read(text)
         except ValueError as error:
-            str(error)
+            return str(error)
+
+    whole = outcome(lambda text: read_graph(text, _PREFIXES, 64))
+    if "nested too deeply" not in str(whole):
+        assert outcome(TurtleReader(_PREFIXES).read) == whole
     load_graphs([_file("a.ttl", data)])
 
 
@@ -630,7 +628,7 @@ def _file(name: str, data: bytes) -> str:
 def _child(seed: int, numbers: Sequence[int]) -> None:
     """Runs inputs in the working directory, and writes a line as each begins and a further one where it found something."""
     from dotr.commands.check import problems as check  # so that all is imported before memory is counted
-    from dotr.commands.test import run as rule_tests
+    from dotr.commands.test import reports as rule_tests
     from dotr.errors.diagnostics import Refused
 
     assert check is not None

@@ -30,10 +30,10 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") -> results.Result | None:
+def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "", against: str = "") -> results.Result | None:
     """Measures a work, and writes its result as JSON, Markdown and SVG into a folder; None, without a file, if it has no case.
 
-    `only`: the cases whose name has this text.
+    `only`: the cases whose name has this text. `against`: a commit of dotr that is measured in turns with the present one.
     """
     say(f"{work.name}: {work.title} (about {work.minutes:g} min on a quiet machine at full size)")
     before, began, date = machine.load(), time.perf_counter(), datetime.now(UTC)
@@ -45,7 +45,7 @@ def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") ->
         if only not in case.name:
             continue
         say(f" {case.name}: {case.units:,} times one {case.unit}, {case.expected:,} results by definition")
-        cases.append(results.case_result(case, measure(case, say)))
+        cases.append(results.case_result(case, measure(case.beside(against) if against else case, say)))
     if not cases:
         say(f" nothing to measure{f': {work.nothing}' if work.nothing else ''}")
         return None
@@ -65,7 +65,7 @@ def run(work: Work, scale: Scale, folder: Path, command: str, only: str = "") ->
         cases=results.with_multiples(cases),
     )
     results.write_whole(folder / f"{work.name}.md", tables.page(result))
-    results.write_whole(folder / f"{work.name}.svg", plot(result))
+    results.write_whole(folder / f"{work.name}.svg", plot(result.present()))
     if any(case.systems[0].cold_parts for case in cases):
         results.write_whole(folder / f"{work.name}-start.svg", starts(result))
     results.write(result, folder / f"{work.name}.json")
@@ -118,9 +118,13 @@ def main() -> int:
     parser.add_argument("names", nargs="+", choices=[*known, "all", "quick", "flame", "stale", "tables"], metavar="NAME")
     parser.add_argument("--again", action="store_true", help="with all: measure anew what was measured at this commit")
     parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose name has this text; writes out/benchmarks/quick")
+    parser.add_argument("--against", default="", metavar="COMMIT", help="dotr at this commit, in turns with the present one")
     parser.add_argument("--keep", action="store_true", help="with --small: write benchmarks/results all the same")
     parser.add_argument("--small", action="store_true", help="the sizes of quick; writes out/benchmarks/quick")
     options = parser.parse_args()
+    if options.against and not (commit := machine.git("rev-parse", "--verify", "--quiet", f"{options.against}^{{commit}}")):
+        parser.error(f"--against {options.against}: there is no such commit here")
+    options.against = options.against and commit
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return perform(options, known)
@@ -147,7 +151,8 @@ def perform(options: argparse.Namespace, known: dict[str, Work]) -> int:
             case _:
                 folder = OUT / "quick" if (options.small and not options.keep) or options.only else results.RESULTS
                 command = f"benchmarks/run {name}{' --small' if options.small else ''}{f' --only {options.only!r}' if options.only else ''}"
-                run(known[name], Scale.QUICK if options.small else Scale.FULL, folder, command, options.only)
+                command += f" --against {options.against[:9]}" if options.against else ""
+                run(known[name], Scale.QUICK if options.small else Scale.FULL, folder, command, options.only, options.against)
     return 0
 
 

@@ -16,13 +16,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.field.peers import Command, Missing, ours, program
+from benchmarks.field.peers import Command, Missing, before, ours, program
 
 OURS: Final = "dotr"
+BEFORE: Final = "dotr before"
+"""The beginning of the name of dotr at an earlier commit, which `--against` lets take part in turns with the present one."""
 ALIKE: Final = 1.05
 """The greatest ratio of the longest to the shortest of three runs of a system that is warm."""
 
@@ -99,6 +101,11 @@ class Case:
         """All systems that take part, dotr first."""
         return {OURS: self._own, **self.others}
 
+    def beside(self, commit: str) -> Case:
+        """The case with dotr at another commit, too."""
+        start = {f"{BEFORE}, {commit[:9]}": lambda: self._own()._replace(folder=before(commit))}
+        return replace(self, others={**start, **self.others})
+
     def _own(self) -> Command:
         if self.needs_java:
             program("java", "Java")
@@ -152,7 +159,7 @@ class Participant:
         self._errors = (folder / f"{name.replace('/', ' ')}.err").open("w+", encoding="utf-8")
         self._began = time.perf_counter()
         self._process = subprocess.Popen(
-            command.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, cwd=Path(__file__).parents[2]
+            command.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, cwd=command.folder
         )
 
     def wait_until_ready(self) -> None:
@@ -180,7 +187,7 @@ class Participant:
 
     def warm(self, expected: int, effort: Effort) -> None:
         """Runs until three runs in a row are alike, or there is no more time."""
-        is_own = self.name == OURS
+        is_own = self.name.startswith(OURS)
         least = 3 if is_own else max(3, effort.least_peer_runs)
         most = max(effort.warm_runs, effort.own_warm_runs) if is_own else effort.warm_runs
         while not self.is_warm and len(self.warm_up) < most and (len(self.warm_up) < least or self._used() < effort.warm_seconds):

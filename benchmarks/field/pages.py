@@ -1,7 +1,7 @@
 """Tables of README.md and docs/performance.md, made from the results.
 
 A table is between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
-headlines of all works, for the README), `ahead` (the cases in which a peer is faster), `start` (the two figures of each
+headlines of all works, for the README), `ahead` (the cases in which a peer is faster), `batches` (the two figures of each
 case on Spark), `profile` (the steps of an instant), `scripts` (what other scripts printed), or `texts`
 (the rules and queries of the systems, in the appendix docs/performance-texts.md).
 """
@@ -37,7 +37,7 @@ def tables(results: Mapping[str, Result], headlines: Mapping[str, Headlines]) ->
     return {
         **works,
         **several,
-        "start": partial(first_batches, results.get("spark")),
+        "batches": partial(first_batches, results.get("spark")),
         "profile": profile,
         "scripts": scripts,
         "texts": texts,
@@ -76,7 +76,7 @@ def present_tables() -> Tables:
     """Tables of the results that are in the repository."""
     from benchmarks.field.works import works
 
-    return tables({result.work: result for result in all_results()}, {work.name: work.headlines for work in works().values()})
+    return tables({result.work: result.present() for result in all_results()}, {work.name: work.headlines for work in works().values()})
 
 
 def rewrite() -> list[Path]:

@@ -33,10 +33,11 @@ class Command(NamedTuple):
     """The command that starts a system in a process of its own."""
 
     words: tuple[str, ...]
+    folder: Path = ROOT
 
     def and_also(self, *words: str) -> Command:
         """The command with more arguments."""
-        return Command((*self.words, *words))
+        return self._replace(words=(*self.words, *words))
 
 
 class JavaPeer(NamedTuple):
@@ -81,6 +82,19 @@ FLINK: Final = JavaPeer(
 def ours(function: str, *arguments: str) -> Command:
     """A function of this repository, run by this interpreter."""
     return Command((sys.executable, "-m", "benchmarks.field.serve", function, *arguments))
+
+
+def before(commit: str) -> Path:
+    """The folder, made if it is absent, with the files of a commit, and with the benchmarks of today in place of its own."""
+    folder = OUT / "before" / commit
+    if not (folder / "benchmarks").is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        archive = subprocess.run(("git", "archive", commit, ":(exclude)benchmarks"), cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(("tar", "-x"), cwd=folder, input=archive, check=True)
+        subprocess.run((sys.executable, "-m", "compileall", "-q", "dotr"), cwd=folder, check=True)
+        (folder / "benchmarks").symlink_to(ROOT / "benchmarks")
+    return folder
 
 
 def java(peer: JavaPeer, *arguments: str) -> Command:

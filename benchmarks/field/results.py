@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.field.machine import Machine
-from benchmarks.field.measuring import TO_FIRST_BATCH, Case, Measured, Repeat, spread
+from benchmarks.field.measuring import BEFORE, TO_FIRST_BATCH, Case, Measured, Repeat, spread
 from benchmarks.field.peers import ROOT
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
@@ -98,6 +98,11 @@ class Result:
     def systems(self) -> list[str]:
         """Names of all systems, in the order in which they appear."""
         return list(dict.fromkeys(each.system for case in self.cases for each in case.systems))
+
+    def present(self) -> Result:
+        """The result without dotr at an earlier commit, for the pages and the plots."""
+        kept = ((case, tuple(each for each in case.systems if not each.system.startswith(BEFORE))) for case in self.cases)
+        return replace(self, cases=tuple(replace(case, systems=systems) for case, systems in kept))
 
 
 def case_result(case: Case, measured: Sequence[Measured]) -> CaseResult:

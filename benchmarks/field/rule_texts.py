@@ -23,24 +23,24 @@ def own_rule(threshold: int, form: str) -> str:
         and {form} B [ FILTER(?v >= {threshold} && ?room = A.?room) ] within {WITHIN} s from A with C{threshold}.?v = A.?v\n"""
 
 
-def esper_9(rules: int, form: str) -> str:
+def esper_9(thresholds: range, form: str) -> str:
     """A join for each rule, triggered by A alone."""
     kept = "#time(30.001)" if form == "each" else "#unique(room)#time(30.001)"
     return "".join(
         f"select a.v as v, b.v as w from A(v >= {n}) as a unidirectional, B(v >= {n}){kept} as b where b.room = a.room;\n"
-        for n in range(rules)
+        for n in thresholds
     )
 
 
-def esper_4(rules: int, form: str) -> str:
+def esper_4(thresholds: range, form: str) -> str:
     """The same in the syntax of version 4, one statement on each line."""
     kept = ".win:time(30.001 sec) as b" if form == "each" else ".win:time(30.001 sec).std:unique(room) as b retain-intersection"
     return "".join(
-        f"select a.v as v, b.v as w from A(v >= {n}) as a unidirectional, B(v >= {n}){kept} where b.room = a.room\n" for n in range(rules)
+        f"select a.v as v, b.v as w from A(v >= {n}) as a unidirectional, B(v >= {n}){kept} where b.room = a.room\n" for n in thresholds
     )
 
 
-def siddhi(rules: int, form: str) -> str:
+def siddhi(thresholds: range, form: str) -> str:
     """A table by room holds the last B of each rule; each B of 30 s is in one window that the rules share.
 
     SiddhiQL requires definitions, also of tables, before the first query.
@@ -48,12 +48,12 @@ def siddhi(rules: int, form: str) -> str:
     head = "@app:playback\ndefine stream A (room int, v int, t long);\ndefine stream B (room int, v int, t long);\n"
     if form == "each":
         window = "define window W (room int, v int, t long) externalTime(t, 30001 milliseconds);\nfrom B select room, v, t insert into W;\n"
-        return head + window + "".join(_siddhi_join(n, "a unidirectional", "W", f" and b.v >= {n}") for n in range(rules))
-    tables = "".join(f"@primaryKey('room') define table T{n} (room int, v int, t long);\n" for n in range(rules))
+        return head + window + "".join(_siddhi_join(n, "a unidirectional", "W", f" and b.v >= {n}") for n in thresholds)
+    tables = "".join(f"@primaryKey('room') define table T{n} (room int, v int, t long);\n" for n in thresholds)
     queries = "".join(
         f"from B[v >= {n}] select room, v, t update or insert into T{n} set T{n}.v = v, T{n}.t = t on T{n}.room == room;\n"
         + _siddhi_join(n, "a", f"T{n}", "")
-        for n in range(rules)
+        for n in thresholds
     )
     return head + tables + queries
 
@@ -67,12 +67,12 @@ BY_PEER: Final = {ESPER_9.name: esper_9, ESPER_4.name: esper_4, SIDDHI.name: sid
 """The peers whose rules are a text; those of Flink are a part of its driver."""
 
 
-def write(folder: Path, peer: JavaPeer, rules: int, form: str) -> tuple[str, ...]:
-    """Writes the rules of a peer into a folder; the further arguments of its driver."""
+def write(folder: Path, peer: JavaPeer, rules: int, form: str, scale: int) -> tuple[str, ...]:
+    """Writes the rules of a peer, with thresholds in units of 1 / `scale`, into a folder; the further arguments of its driver."""
     if peer.name not in BY_PEER:
         return ()
-    path = folder / f"{peer.driver}-{rules}-{form}.txt"
-    path.write_text(BY_PEER[peer.name](rules, form), encoding="utf-8")
+    path = folder / f"{peer.driver}-{rules}-{form}-{scale}.txt"
+    path.write_text(BY_PEER[peer.name](range(0, rules * scale, scale), form), encoding="utf-8")
     return (str(path),)
 
 
@@ -83,7 +83,7 @@ def texts() -> Iterator[Text]:
     for form in ("last", "each"):
         yield Text(f"dotr, 1 rule, {form}, and its queries", "", query("A") + query("B") + own_rule(0, form))
         for name, made in BY_PEER.items():
-            yield Text(f"{name}, 1 rule, {form}", "", made(1, form))
+            yield Text(f"{name}, 1 rule, {form}", "", made(range(1), form))
     yield Text("Flink CEP 2.1, 1 rule, both forms", "java", between_marks(DRIVERS / "Flink.java"))
 
 

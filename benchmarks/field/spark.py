@@ -28,7 +28,7 @@ from benchmarks.field.peers import Command, program
 from benchmarks.field.peers import ours as own_command
 from benchmarks.field.rule_texts import WITHIN
 from benchmarks.field.serve import Prepared, peak_kilobytes
-from benchmarks.field.temporal_rules import by_definition, readings, write_readings
+from benchmarks.field.temporal_rules import Values, by_definition, readings, write_readings
 from benchmarks.field.works import Scale, Text, Work
 from benchmarks.scenario import Size, write_scenario
 
@@ -182,7 +182,7 @@ def write_events(folder: Path, size: int) -> Path:
     rows = folder / "rows"
     rows.mkdir(exist_ok=True)
     with (folder / "stream.ndjson").open("w", encoding="utf-8") as elements, (rows / "events.json").open("w", encoding="utf-8") as lines:
-        for event in readings(size):
+        for event in readings(size, Values.HUNDREDS):
             graph = f"[] :{event.kind} {event.value} ; :in :room{event.room} ."
             elements.write(json.dumps({"time": event.second, "graph": graph}) + "\n")
             moment = f"2020-01-01T{event.second // 3600 % 24:02}:{event.second // 60 % 60:02}:{event.second % 60:02}Z"
@@ -220,7 +220,7 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
         parameters={"rules": 1, "graphs": size},
         unit="event",
         units=size,
-        expected=by_definition(list(readings(size)), 1, each=True),
+        expected=by_definition(list(readings(size, Values.HUNDREDS)), range(1), each=True),
         own=(in_process, str(config)) if scale is Scale.HUNDREDTH else (on_spark, str(config), "local[2]"),
         others=peer,
         effort=effort,

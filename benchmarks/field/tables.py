@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from benchmarks.field.measuring import BEFORE
 from benchmarks.field.results import CaseResult, Figures, Result, SystemResult
 
 
@@ -78,6 +79,22 @@ def _detail_rows(case: CaseResult) -> Iterator[list[str]]:
         ]
 
 
+def ratios(result: Result) -> str:
+    """A row for each case that was measured at an earlier commit, too: the ratios of the present figures to the earlier ones."""
+    rows = []
+    for case in result.cases:
+        own = case.systems[0]
+        for before in (each for each in case.systems if each.system.startswith(BEFORE)):
+            if own.work and before.work:
+                cold = (own.cold_seconds or 0) / (before.cold_seconds or 1)
+                peak = own.peak_megabytes / before.peak_megabytes
+                rows.append([case.name, before.system, number(own.work.median / before.work.median), number(cold), number(peak)])
+    if not rows:
+        return ""
+    table = grid(["case", "measured in turns with", "CPU, median", "cold CPU of the process", "peak of memory"], rows)
+    return f"## Ratios of now to before\n\n{table}\n"
+
+
 def provenance(result: Result) -> str:
     """A line with time, machine and load of a result."""
     machine = result.machine
@@ -102,5 +119,5 @@ def page(result: Result) -> str:
     )
     return (
         f"# {result.title}\n\n{provenance(result)}\n\n{comparison(result)}\n{NOTES}\n\n![{result.work}]({result.work}.svg)\n\n"
-        f"## All that was measured\n\nMicroseconds a unit; the JSON file has every repeat.\n\n{details(result)}\n{expected}"
+        f"{ratios(result)}## All that was measured\n\nMicroseconds a unit; the JSON file has every repeat.\n\n{details(result)}\n{expected}"
     )

@@ -277,7 +277,7 @@ WORK: Final = Work(
         "dotr/languages/continuous",
         "dotr/streams",
     ),
-    minutes=2,
+    minutes=1,
     cases=cases,
     texts=texts,
 )

@@ -71,17 +71,17 @@ class Work(NamedTuple):
 
 def works() -> dict[str, Work]:
     """All works by name, in the order in which `all` runs them."""
-    from benchmarks.field import aarhus, citybench, closing, growth, paper, spark, temporal_rules, windows
+    from benchmarks.field import aarhus, citybench, closing, growth, paper, spark, start, temporal_rules, windows
 
     found = [
         temporal_rules.WORK,
-        temporal_rules.VALUES,
         windows.WORK,
         paper.WORK,
         closing.WORK,
         citybench.WORK,
         aarhus.WORK,
         growth.WORK,
+        start.WORK,
         spark.WORK,
     ]
     return {work.name: work for work in found}

@@ -138,8 +138,8 @@ def frame_elements(frame: object, spec: InputFile) -> tuple[bool, list[Element]]
     """
     from dotr.streams.formats.csv.map import check_columns
     from dotr.streams.formats.json.records import ObjectReader
-    from dotr.streams.formats.map_terms import columns_of
-    from dotr.streams.formats.maps import cells_of_time, check_origins, parsed_map
+    from dotr.streams.formats.mapping.map_terms import columns_of
+    from dotr.streams.formats.mapping.maps import cells_of_time, check_origins, parsed_map
     from dotr.streams.formats.parquet import column_of, json_text
 
     names, rows = _rows(frame)
@@ -188,7 +188,7 @@ def _typed(value: Any) -> Any:
     >>> [str(_typed(value)) for value in (7, 2.50, 1e-7, Decimal("1.50"), datetime(2024, 3, 1, 12, tzinfo=UTC), "7", float("nan"), True)]
     ['7', '2.5', '1e-7', '1.50', '2024-03-01T12:00:00Z', '7', 'None', 'True']
     """
-    from dotr.streams.formats.map_terms import JsonNumber
+    from dotr.streams.formats.mapping.map_terms import JsonNumber
     from dotr.streams.formats.parquet import DATE, DATE_TIME, DECIMAL, DOUBLE, moment_text
 
     if value is None or type(value).__name__ == "NAType" or (isinstance(value, float | datetime | Decimal) and value != value):

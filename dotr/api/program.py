@@ -8,15 +8,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
+from functools import lru_cache
 from operator import index
-from pathlib import Path
 from typing import Final, Self, SupportsIndex, TypeAlias, TypeVar
 
-from dotr.api.html import paragraph, table
+from dotr.api.events import paragraph, table
 from dotr.api.session import Session
 from dotr.engine.program import CompiledProgram as CompiledProgram
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
+from dotr.evaluation.files.stores import Location
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.sources import Reading
 from dotr.instant.datalog.entailment import Entailment
@@ -49,7 +50,8 @@ class Program(CompiledProgram):
     """A compiled program: rules, their queries and background knowledge.
 
     `Program.load` and `Program.from_config` compile a program; `Program.session` starts a run of
-    it. A program is immutable and may have any number of sessions.
+    it. A program is immutable and may have any number of sessions. It can be pickled: the other
+    process needs none of its files.
 
     Attributes:
         warnings: problems of the files that do not prevent a run, as `dotr check` prints them.
@@ -234,6 +236,13 @@ class Program(CompiledProgram):
         """
         return Session.restored(self, saved)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # The texts, and the closed background: the other process needs no files, and compiles once.
+        from dotr.runtimes.frames.shipped import ShippedStore
+
+        store = ShippedStore.of(self)
+        return _compiled_again, (self.spec.to_json(), store.key, store.data)
+
     @classmethod
     def _of(cls, compiled: CompiledProgram) -> Self:
         return cls(**{each.name: getattr(compiled, each.name) for each in fields(compiled)})
@@ -264,6 +273,14 @@ class Program(CompiledProgram):
         tables = spec.reading.tables
         graphs = _counted(spec.graphs[: len(spec.graphs) - len(tables)], "RDF file") + (f", {_counted(tables, 'table')}" if tables else "")
         return f"times in {unit}; background of {graphs} and {_counted(spec.datalog, 'Datalog file')}, entailment {spec.entailment.value}"
+
+
+@lru_cache(8)
+def _compiled_again(spec: str, key: bytes, data: bytes) -> Program:
+    """The program of another process, from its specification and its compiled background."""
+    from dotr.runtimes.frames.shipped import ShippedStore
+
+    return Program._of(compile_program(ProgramSpec.from_json(spec), ShippedStore(key, data).file()))
 
 
 def _paths(paths: SomePaths) -> list[str]:
@@ -329,7 +346,7 @@ def _background(
         knowledge = validated(_Arguments, tree.data, tree).knowledge
     except Refused as refused:
         raise ArgumentRefused(refused.diagnostics) from None
-    return ConfigFiles(tree, Path()).reading(knowledge, prefixes, graphs, problems)
+    return ConfigFiles(tree, Location("")).reading(knowledge, prefixes, graphs, problems)
 
 
 def _origin(origin: SupportsIndex | str, unit: Unit) -> Micros:

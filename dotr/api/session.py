@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import groupby
 from math import isinf, isnan
 from numbers import Integral
 from types import TracebackType
-from typing import Final, SupportsIndex, TypeAlias
+from typing import Final, Never, SupportsIndex, TypeAlias
 
-from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
-from dotr.api.html import preformatted
+from dotr.api.events import EPOCH, MICROSECOND, Event, Events, preformatted, utc
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
@@ -26,6 +25,7 @@ from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
+from dotr.model import dataclass
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing, Reason, fed_stream, misspelt_stream, stream_name
 from dotr.model.terms import XSD, Prefixes, Term, Triple
@@ -112,6 +112,9 @@ class Session:
         self._finished = False
         self._warned: set[tuple[FallbackKind, str]] = set()
         self.inconsistencies: Sequence[Inconsistency] = NO_INCONSISTENCIES
+
+    def __reduce__(self) -> Never:
+        raise TypeError("a session cannot be pickled: pickle its program, and program.restore(session.save()) goes on in the other process")
 
     def __enter__(self) -> Session:
         return self

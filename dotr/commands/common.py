@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.errors.terminal import print_stderr
@@ -16,6 +14,10 @@ PrintMessage: TypeAlias = Callable[[str], None]
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The parsers of the commands, by name."""
+
+_USUAL: Final = gc.get_threshold()
+_OBJECTS: Final = 50_000
+"""New objects between two garbage collections while a command starts."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +32,11 @@ def add_set(parser: argparse.ArgumentParser, told: str = "change a value of the 
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:
-    """Add the argument --recording: an option of `read_config`, as those of --set are."""
+    """Add the arguments --recording and --start: options of `read_config`, as those of --set are."""
     told = "read a recording (key record) in place of all inputs"
     parser.add_argument("--recording", type="--recording={}".format, action="append", default=[], dest="options", metavar="FILE", help=told)
+    told = "the start of inputs with `replay`, as the run printed it"
+    parser.add_argument("--start", type="--start={}".format, action="append", default=[], dest="options", metavar="TIME", help=told)
 
 
 def positive(text: str) -> int:
@@ -57,26 +61,15 @@ def not_negative(text: str) -> int:
     return int(text)
 
 
-@cache
-def _freeze() -> None:
-    """Exempt all objects that exist from collections, once in a process."""
-    gc.freeze()
+def collect_rarely() -> None:
+    """Let garbage collections be rare while a command starts: there is hardly garbage then, and 200
+    collections took a tenth of a short command's time."""
+    gc.set_threshold(_OBJECTS, *_USUAL[1:])
 
 
-@contextmanager
-def loading_modules() -> Iterator[None]:
-    """Context in which modules are loaded: garbage collection is off, since there is no garbage
-    yet, and later collections skip the objects of modules. It saves a tenth of a short command's
-    time.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        _freeze()
-        if collecting:
-            gc.enable()
+def collect_as_usual() -> None:
+    """Let garbage collections be as frequent as before `collect_rarely`."""
+    gc.set_threshold(*_USUAL)
 
 
 def count_noun(number: int, noun: str) -> str:

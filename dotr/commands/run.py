@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from dotr.commands.common import (
     PrintMessage,
     add_config,
     add_recording,
+    collect_as_usual,
     count_noun,
     not_negative,
     positive,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from dotr.runtimes.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline.build import Pipeline
     from dotr.runtimes.pipeline.config import Config
+    from dotr.runtimes.pipeline.output_files import OutputLocks
     from dotr.runtimes.pipeline.reloading import Reloads
     from dotr.streams.connectors.opening import Destination
 
@@ -67,6 +71,9 @@ def execute(options: argparse.Namespace) -> int:
     stopped, figures, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None
     with _sigterm_interrupts(), ExitStack() as stack:
         try:
+            if options.fresh and (attempt := _attempt()) > 1:
+                hint = "Submit the job again without --fresh: it goes on. With --fresh set spark.yarn.maxAppAttempts=1."
+                raise refuse("S190", f"attempt {attempt} of this application would remove what the first one wrote", None, hint)
             config = read_config(options.config, options.options)
             engine = _engine(options.engine, config, print_message)
             if options.head is not None and engine == "spark":
@@ -78,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
 
                 place = config.span("metrics", "prometheus")
                 stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
-            locks = stack.enter_context(OutputLocks())
+            locks = stack.enter_context(OutputLocks(print_message))
             reloads = stack.enter_context(Reloads(config, options.options, locks, on_spark=engine == "spark"))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=locks)
 
@@ -96,6 +103,11 @@ def execute(options: argparse.Namespace) -> int:
             certain = [each for each in of_times if dated is not None and each.dated is not None]
             certain = [each for each in certain if each.code not in config.settings.report.accept]
             print_notices([*pipeline.program.notices, *pipeline.notices, *certain], print_message)
+            if pipeline.replay_start is not None and not options.quiet:
+                from dotr.evaluation.expressions.values.times import format_time
+
+                start = format_time(pipeline.replay_start, pipeline.clock)
+                print_message(f"The replay starts at {start}. With --start {start} it has the same times again, also in why and report.")
             shows = any(section.format in SHOW_ATTRIBUTES for section in config.settings.output)
             known = {*config.settings.report.accept, *(["D217"] if shows else [])}
             warnings = sum(warning.code not in known for warning in of_times if warning not in certain)
@@ -103,7 +115,8 @@ def execute(options: argparse.Namespace) -> int:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             if engine == "spark":
                 stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
-            totals = _run_engine(pipeline, engine, figures, options, reloads)
+            collect_as_usual()
+            totals = _run_engine(pipeline, engine, figures, options, reloads, locks)
         except RunFailed as failure:
             if print_message is print_stderr:
                 print_message(f"The run failed: {failure}")
@@ -116,6 +129,8 @@ def execute(options: argparse.Namespace) -> int:
             return _exit_code(figures.read().totals, dead_letters, print_message)
     if not options.quiet and options.progress == "text":
         print_stderr(summary(totals, pipeline))
+        if pipeline.tables and pipeline.tables[0].streaming:
+            print_stderr(_open_line(pipeline))
         overall = _overall_totals(pipeline) if engine == "spark" else totals
         if overall.elements or options.rules:
             from dotr.runtimes.monitoring.rule_summary import unit_lines
@@ -123,6 +138,13 @@ def execute(options: argparse.Namespace) -> int:
             for each in unit_lines(pipeline.program, overall, options.config, every=options.rules, clock=pipeline.clock):
                 print_stderr(each)
     return _exit_code(totals, pipeline.dead_letters, print_message)
+
+
+def _attempt() -> int:
+    """The number of the attempt of an application on YARN, which the name of its container has before its
+    own number: container_1410901177871_0001_02_000001 is of the second; 1 elsewhere."""
+    found = re.fullmatch(r"container_.*_(\d+)_\d+", os.environ.get("CONTAINER_ID", ""))
+    return int(found[1]) if found else 1
 
 
 def _exit_code(totals: Totals, dead_letters: Destination | None, print_message: PrintMessage) -> int:
@@ -158,20 +180,25 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
     engine = requested or config.settings.engine
     if engine == "local":
         return engine
-    from dotr.runtimes.spark.start.installation import java_problem, pyspark_problem
+    from dotr.runtimes.spark.start.installation import java_problem, pyspark_problem, remote_problem
 
-    problem, hint = java_problem(), "Install Java 17 or later, or run with --engine local."
+    problem, hint = remote_problem(config.settings.spark.master), "Unset it: a run needs a driver of its own, and dotr.spark runs there."
+    if problem is None:
+        problem, hint = java_problem(), "Install Java 17 or later, or run with --engine local."
     if problem is None:
         problem, hint = pyspark_problem(), "Install Spark for Python with pip install 'dotr[spark]', or run with --engine local."
     if problem is None:
         return engine
-    if requested:
+    if requested or any(each.spark is not None for each in config.settings.input):
+        hint = hint if requested else f"{hint.partition(', or')[0].removesuffix('.')}: Spark reads the inputs."
         raise Refused([Diagnostic("S101", f"Spark cannot run here: {problem}", None, hint)])
     print_message(f"Spark cannot run here: {problem}. So the run goes on in this process, as with --engine local.")
     return "local"
 
 
-def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options: argparse.Namespace, reloads: Reloads) -> Totals:
+def _run_engine(
+    pipeline: Pipeline, engine: str, figures: LatestFigures, options: argparse.Namespace, reloads: Reloads, locks: OutputLocks
+) -> Totals:
     from dotr.evaluation.expressions.values.times import format_time
     from dotr.runtimes.monitoring.display import ProgressLine, json_progress, progress_line
     from dotr.runtimes.monitoring.totals import ignore_activity
@@ -197,10 +224,14 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options
             if progress.heartbeat is not None and not as_json:
                 line.heartbeat = str(format_time(progress.heartbeat - progress.heartbeat % 1_000_000, figures.clock))
 
+        if pipeline.tables:
+            from dotr.runtimes.frames.run import run_tables
+
+            return run_tables(pipeline, report, report_progress, report_activity, options.last_written, reloads, locks.confirm)
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, report_progress, report_activity, options.last_written, reloads)
+            return run_spark(pipeline, report, report_progress, report_activity, options.last_written, reloads, locks.confirm)
         from dotr.runtimes.local.run import run_local
 
         return run_local(pipeline, report, report_progress, options.head, reloads)
@@ -214,8 +245,26 @@ def _overall_totals(pipeline: Pipeline) -> Totals:
     from dotr.runtimes.spark.checkpoint.figures import read_totals
     from dotr.runtimes.spark.checkpoint.folder import Checkpoint
 
-    stored = read_totals(Checkpoint(pipeline.spark.checkpoint).folder)
+    stored = read_totals(Checkpoint(pipeline.spark.checkpoint).home)
     return Totals() if stored is None else stored.totals
+
+
+def _open_line(pipeline: Pipeline) -> str:
+    """The line on the instants that wait for later rows."""
+    from dotr.evaluation.expressions.values.times import format_time
+    from dotr.model.time import Clock, Unit
+    from dotr.runtimes.spark.checkpoint.folder import Checkpoint
+    from dotr.runtimes.spark.exchange.positions import BEGINNING
+
+    checkpoint = Checkpoint(pipeline.spark.checkpoint)
+    offset, layout = checkpoint.offset(), checkpoint.layout
+    unit, dated = (layout.clock if layout is not None else None) or (pipeline.clock.unit.written, pipeline.clock.dated)
+    if offset is None or offset.time == BEGINNING:
+        instants = "All instants are"
+    else:
+        clock = Clock(Unit.from_written(unit), dated, pipeline.clock.zone)
+        instants = f"Instants from {format_time(offset.time + 1, clock)} on are"
+    return f"{instants} open until later rows have come: the same command goes on. With streaming: false all close at the end."
 
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:

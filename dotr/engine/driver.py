@@ -34,7 +34,7 @@ from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.model.units import FedGraphs, InstantStream
 from dotr.temporal.items import items_of
 from dotr.temporal.layout.feeding import DelayedAnchors, feeders, is_fed
-from dotr.temporal.layout.layers import Stream
+from dotr.temporal.layout.layers import PortStream
 from dotr.temporal.layout.units import StreamUnit
 from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.matching.rule_counts import RuleCounts, added_counts
@@ -504,7 +504,7 @@ def _no_tick(after: Micros) -> None:
 
 def with_items(facts: Facts, items: StreamItems) -> Facts:
     """Facts together with the elements and triples of their instant."""
-    present: dict[Stream, Sequence[AttributeValues]] = dict(items.items())
+    present: dict[PortStream, Sequence[AttributeValues]] = dict(items.items())
     present.update(facts.items())
     return present
 

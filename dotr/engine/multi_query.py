@@ -17,11 +17,12 @@ is that of the distinct queries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from dotr.evaluation.expressions.ordered_domains import AS_IT_IS, domain_of, rank_in
 from dotr.instant.queries import canonical
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Call, Const, Expression, Filter, Group, Select, Var, chain
 from dotr.model.calendars import Schedule
 from dotr.model.rules import Aggregate, Clause, FactSource, Role, Rule

@@ -5,7 +5,7 @@ specification is compiled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,11 @@ from dotr.engine.spec import Inconsistent, ProgramSpec, RuleSet
 from dotr.engine.static_answers import StaticAnswers
 from dotr.errors.diagnostics import Diagnostic, Silenced
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
-from dotr.instant.datalog.background.compiled_cache import Background
+from dotr.instant.datalog.background.compiled_cache import OpenedBackground
 from dotr.instant.datalog.background.knowledge import Knowledge, without_collection
 from dotr.instant.queries import QueryPlan, plan
 from dotr.instant.stage_one import StageOne
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.rules import FactSource
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dotr.engine.unit_layer import UnitLayer
     from dotr.engine.unit_runs import UnitContext
     from dotr.instant.datalog.background.compiled_store import CompiledStore
+    from dotr.instant.datalog.background.knowledge import ClosedTriples
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class CompiledProgram:
     - `closing_rules`: the rules of the entailment and of Datalog files, which close background,
       instants and windows.
     - `traced`: results of units have the parts of their events, for explanations.
+    - `closed`: the background in memory, of which a store can be made; None where there is a store.
     """
 
     spec: ProgramSpec
@@ -63,6 +66,7 @@ class CompiledProgram:
     units: tuple[StreamUnit, ...] = ()
     closing_rules: tuple[DatalogRule, ...] = ()
     traced: bool = False
+    closed: ClosedTriples | None = None
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
@@ -89,14 +93,15 @@ class CompiledProgram:
         """The attributes that some composite event can have, sorted."""
         return tuple(sorted({name for names in self.attributes.values() for name in names}))
 
-    def stage_two(self, clock: Clock, counted: Set[str] = frozenset()) -> tuple[StageTwo, ...]:
+    def stage_two(self, clock: Clock, counted: Set[str] = frozenset(), *, explains: bool = False) -> tuple[StageTwo, ...]:
         """The layers of stage two, lowest first, for a pipeline with a clock. `counted` names the
-        rules of which the bindings left after each clause are counted.
+        rules of which the bindings left after each clause are counted. `explains`: firings have the
+        events of their matches (`temporal.stage_two.BECAUSE`).
         """
         with without_collection():
             limits = self.spec.limits
             return tuple(
-                stage_two_of(layer)(layer, self.attributes, clock, read, limits, counted)
+                stage_two_of(layer)(layer, self.attributes, clock, read, limits, counted, explains=explains)
                 for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
             )
 
@@ -279,7 +284,7 @@ def compile_units(
     rules: RuleSet,
     units: Sequence[StreamUnit],
     closing_rules: Sequence[DatalogRule],
-    closed: Background,
+    closed: OpenedBackground,
     static: StaticAnswers,
 ) -> CompiledProgram:
     """The program of rules and units whose texts are parsed and checked, without warnings.
@@ -316,4 +321,5 @@ def compile_units(
         notices=closed.warnings,
         units=tuple(units),
         closing_rules=tuple(closing_rules),
+        closed=closed.closed,
     )

@@ -8,11 +8,12 @@ of a rule test (`dotr.commands.why.questions`) and of a session (`dotr.api.sessi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.model import dataclass
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Triple
 from dotr.model.time import Clock, Micros
@@ -71,11 +72,13 @@ class ReplayedInstant(NamedTuple):
     - `graphs`: the triples of each element, in the order in which a run merges them. If there is
       none, only time advances, as in a session that is advanced without a graph (`Engine.advance`).
     - `places`: the place of each element.
+    - `inputs`: the name of its input, where the replay is of inputs.
     """
 
     time: Micros
     graphs: Sequence[tuple[Triple, ...]]
     places: Sequence[ElementPlace]
+    inputs: Sequence[str] = ()
 
     def step(self, engine: Engine) -> list[Firing]:
         """Step an engine through the instant, or advance its time; returns the firings."""

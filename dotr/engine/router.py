@@ -20,12 +20,12 @@ from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.model.traverse import parameters_of
 from dotr.temporal.layout.keys import bucket, bucket_of_values
-from dotr.temporal.layout.layers import Layer, Layout, MadeStream, Port, Stream
+from dotr.temporal.layout.layers import Layer, Layout, MadeStream, Port, PortStream
 from dotr.temporal.layout.spread import ReadSpread, element_shares
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.matching.operator import Arrival
 
-Facts: TypeAlias = Mapping[Stream, Sequence[AttributeValues]] | Mapping[int, Sequence[AttributeValues]]
+Facts: TypeAlias = Mapping[PortStream, Sequence[AttributeValues]] | Mapping[int, Sequence[AttributeValues]]
 """The facts of interest of one instant: values in the tie order, by stream; and the elements on the
 streams of queries, as rows.
 """
@@ -42,11 +42,11 @@ class Router:
     def __init__(self, layout: Layout, buckets: int = 1) -> None:
         self.buckets = buckets
         self.layers = len(layout.layers)
-        self._routes: dict[Stream, tuple[tuple[int, int, Port], ...]] = {
+        self._routes: dict[PortStream, tuple[tuple[int, int, Port], ...]] = {
             stream: tuple((layer, port, layout.layers[layer].ports[port]) for layer, port in targets)
             for stream, targets in layout.routes.items()
         }
-        self._lone_ports: dict[Stream, int] = {}
+        self._lone_ports: dict[PortStream, int] = {}
         if buckets == 1 and self.layers == 1:
             self._lone_ports = {stream: targets[0][1] for stream, targets in self._routes.items() if len(targets) == 1}
         replicated = ((layer, port) for layer in layout.layers for port, each in enumerate(layer.ports) if each.is_replicated)
@@ -60,9 +60,11 @@ class Router:
         ("<http://e/room>",))`.
         """
         if len(facts) == 1:
-            ((stream, rows),) = facts.items()
-            if len(rows) == 1 and stream in self._lone_ports:
-                return self._lone_ports[stream], rows[0]
+            for stream in facts:  # a sixth less than to unpack `items`
+                rows = facts[stream]  # type: ignore[index]
+                if len(rows) == 1:
+                    port = self._lone_ports.get(stream)
+                    return None if port is None else (port, rows[0])
         return None
 
     def facts(self, facts: Facts, time: Micros | None = None) -> list[Deliveries]:
@@ -110,7 +112,7 @@ class Router:
             for number, own in self._by_bucket(keyed, arrivals).items():
                 deliveries[layer].setdefault(number, {}).setdefault(port, []).extend(own)
 
-    def _deliver(self, stream: Stream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries], time: Micros | None) -> None:
+    def _deliver(self, stream: PortStream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries], time: Micros | None) -> None:
         for layer, port, keyed in self._routes.get(stream, ()):
             if layer < lowest:
                 continue

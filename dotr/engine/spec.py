@@ -6,19 +6,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from dotr.errors.diagnostics import CheckedFiles, Diagnostic
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.sources import READING, Reading, Sources
 from dotr.instant.datalog.entailment import Entailment
+from dotr.model import dataclass
 from dotr.model.algebra import Expression
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.stream import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Forms, Micros, Unit
+
+if TYPE_CHECKING:  # workers infer no kinds
+    from dotr.evaluation.expressions.kinds import TermKinds
 
 
 class Inconsistent(Enum):
@@ -175,6 +180,7 @@ class RuleSet(CheckedFiles):
     - `prefixes`: those of files (of two declarations the first), then the configuration's.
     - `places`: places of the parts of rules, by rule name.
     - `forms`: the forms of the attributes of each label's events, rules' and units'.
+    - `kinds`: the kinds of terms of these attributes.
     """
 
     rules: tuple[Rule, ...]
@@ -183,3 +189,4 @@ class RuleSet(CheckedFiles):
     prefixes: Prefixes = field(default_factory=dict, repr=False)
     places: Mapping[str, RulePlaces] = field(default_factory=dict, repr=False)
     forms: Mapping[Label, Forms] = field(default_factory=dict, repr=False)
+    kinds: Mapping[Label, Mapping[Variable, TermKinds]] = field(default_factory=dict, repr=False)

@@ -10,11 +10,11 @@ Cost: about 40 ns a triple until every needed term has occurred, then nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.instant.datalog.entailment import Entailment
+from dotr.model import dataclass
 from dotr.model.algebra import (
     Alternative,
     Bgp,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
@@ -20,6 +19,7 @@ from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.closed_instant import Contradiction
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.calendars import Schedule
 from dotr.model.datalog import DatalogRule

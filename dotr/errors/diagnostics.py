@@ -8,12 +8,13 @@ continuous queries, L LARS, E EP-SPARQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
 from dotr.errors.terminal import escape_line, mask_controls
+from dotr.model import dataclass
 from dotr.model.places import Span
 
 
@@ -111,6 +112,17 @@ class ArgumentRefused(Refused, ValueError):
     """A `Refused` for the argument of a Python function; also a `ValueError`."""
 
 
+class InputFailed(DotrError):
+    """Failure of an input that cannot be read further, with the reason as `diagnostic`.
+
+    Before the first element it is raised as an error of the user (`Refused`); later the run fails.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        self.diagnostic = Diagnostic(code, message, None, hint)
+        super().__init__(str(self.diagnostic))
+
+
 def refuse(code: str, message: str, span: Span | None = None, hint: str = "") -> Refused:
     """Return a `Refused` with a single error."""
     return Refused([Diagnostic(code, message, span, hint)])
@@ -161,6 +173,26 @@ class Silenced(NamedTuple):
 
     diagnostic: Diagnostic
     allowance: Allowance
+
+
+def without_allowed(
+    diagnostics: Iterable[Diagnostic], allowed: Sequence[Allowance], queries: Mapping[Span, Span] = MappingProxyType({})
+) -> tuple[list[Diagnostic], list[Silenced]]:
+    """The diagnostics that no comment silences, and the silenced warnings, both in the given order.
+
+    `queries`: the place of the shared query for the place of a rule that reads it. A comment above
+    either silences a warning of the rule's place.
+    """
+    kept: list[Diagnostic] = []
+    silenced: list[Silenced] = []
+    for diagnostic in diagnostics:
+        span = diagnostic.span
+        places = [] if span is None or diagnostic.severity is not Severity.WARNING else [span, *filter(None, [queries.get(span)])]
+        by = [each for each in allowed if any(each.allows(diagnostic.code, place) for place in places)]
+        silenced += [Silenced(diagnostic, each) for each in by]
+        if not by:
+            kept.append(diagnostic)
+    return kept, silenced
 
 
 # Results of compiling files of a language: the valid statements, and all diagnostics.

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import local
 from typing import Any, Final, TypeAlias
 
 from dotr.errors.fallbacks import ExpectedError
+from dotr.model import dataclass
 from dotr.model.terms import Term
 
 # Limits on computed terms: the length of one, the bytes of all, and the digits of numbers.

@@ -4,11 +4,11 @@ prints what they keep."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from dotr.evaluation.triples.index import TripleIndex
+from dotr.model import dataclass
 from dotr.model.datalog import DatalogRule
 from dotr.model.rules import EventSource
 from dotr.model.terms import Label, Prefixes

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -30,6 +30,7 @@ from dotr.instant.datalog.closure.inconsistencies import Inconsistency
 from dotr.instant.instants import merge
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Fact, Reason

@@ -9,7 +9,7 @@ Cost: up to two runs in one process up to the event, and the closures of the ins
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import process_time
 from typing import Final, assert_never
 
@@ -30,10 +30,12 @@ from dotr.explanations.text.tree import WhyTree, counted
 from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
 from dotr.explanations.unit import explained_unit
 from dotr.instant.datalog.background.knowledge import without_collection
+from dotr.model import dataclass
 from dotr.model.stream import Firing, output_order
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
-from dotr.streams.formats.writing import FRESH, GraphNamer
+from dotr.streams.formats.rdf.named_graphs import FRESH
+from dotr.streams.formats.writing import GraphNamer
 from dotr.syntax.rendering import TermWriter
 
 _MOST_NEAR: Final = 5
@@ -204,8 +206,12 @@ class WhyExplainer:
     def _with_graph(self, name: Term) -> Firing | None:
         """The firing whose graph has a name in TriG and N-Quads; None: there is none."""
         name_graphs = GraphNamer(self.replay.clock)
-        named = (each for firings in self._firings() for each in name_graphs(sorted(firings, key=output_order)))
-        return next((firing for graph, firing, _ in named if graph == name), None)
+        for firings in self._firings():
+            shown = sorted((firing for firing in firings if firing.graph is not None), key=output_order)
+            for firing, graph in zip(shown, name_graphs(shown), strict=True):
+                if graph.name == name:
+                    return firing
+        return None
 
     def _firings(self) -> Iterator[Sequence[Firing]]:
         """The firings of the whole program, in the order of time."""

@@ -13,11 +13,12 @@ Cost: 1 µs an element of three triples, 2 µs more for names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
+from itertools import chain
 from typing import Final, NamedTuple
 
-from dotr.model.stream import Instant
+from dotr.model.stream import Firing, Instant, PublishedInputs
 from dotr.model.terms import Term, Triple, rename_blanks
 from dotr.model.time import Micros
 
@@ -33,16 +34,7 @@ def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
     >>> merge(7, [one, one]) == instant
     True
     """
-    merged: list[Triple] = []
-    counts: dict[bytes, int] = {}
-    for triples in elements:
-        for subject, _, object_ in triples:
-            if subject[0] == "_" or object_[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
-                merged += _named(time, triples, counts)
-                break
-        else:
-            merged += triples
-    return Instant(time, tuple(merged))
+    return Instant(time, tuple(chain.from_iterable(named_elements(time, elements))))
 
 
 _INSIDE: Final = "_:i"
@@ -122,7 +114,32 @@ def named_elements(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> list
     (True, True)
     """
     counts: dict[bytes, int] = {}
-    return [tuple(_named(time, triples, counts)) if _has_blanks(triples) else tuple(triples) for triples in elements]
+    return [tuple(_renamed(_prefix(time, triples, counts), triples)) if _has_blanks(triples) else triples for triples in elements]
+
+
+def published_firings(
+    published: PublishedInputs, time: Micros, inputs: Sequence[str], graphs: Sequence[tuple[Triple, ...]], left_out: Collection[int] = ()
+) -> list[Firing]:
+    """The elements of published inputs at an instant, in the order of the output.
+
+    Their numbers count the elements of all inputs: by input, then in the order of the input.
+    So they depend neither on which input was read first, nor on the inputs that are published.
+    Blank nodes have the names that `merge` makes.
+
+    Args:
+        time: the time in µs since 1970.
+        inputs: the name of the input of each element; graphs: their triples.
+        left_out: the positions of elements that are not part of the instant.
+
+    >>> published = PublishedInputs(frozenset(["a"]), ("a", "b"))
+    >>> [(each.event, each.number) for each in published_firings(published, 7, ["b", "a", "a"], [(), (), ()], {1})]
+    [('a', 0)]
+    """
+    rank = {name: number for number, name in enumerate(published.order)}
+    kept = [number for number in range(len(graphs)) if number not in left_out]
+    named = named_elements(time, [graphs[number] for number in kept])
+    ordered = sorted(zip([inputs[number] for number in kept], named, strict=True), key=lambda each: rank.get(each[0], len(rank)))
+    return [Firing.of_element(time, name, number, graph) for number, (name, graph) in enumerate(ordered) if name in published.names]
 
 
 def _has_blanks(triples: tuple[Triple, ...]) -> bool:
@@ -131,10 +148,6 @@ def _has_blanks(triples: tuple[Triple, ...]) -> bool:
         if subject[0] == "_" or object_[1] in ":<":
             return True
     return False
-
-
-def _named(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> list[Triple]:
-    return _renamed(_prefix(time, triples, counts), triples)
 
 
 def _prefix(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> str:

@@ -10,7 +10,6 @@ size of the background and of the number of other queries.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -29,6 +28,7 @@ from dotr.instant.instants import BlankNames, merge, merge_unnamed
 from dotr.instant.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, plan
 from dotr.instant.queries.plan import StaticAnswers, compute_static
 from dotr.instant.queries.shared_joins import RowsByKey
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.calendars import Schedule, has_moment, next_moment
 from dotr.model.event_order import AttributeValues, sort_by_tie

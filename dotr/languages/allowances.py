@@ -8,15 +8,13 @@ reason has no effect.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dotr.errors.diagnostics import Allowance, Diagnostic, Severity, Silenced
+from dotr.errors.diagnostics import Allowance
 from dotr.languages.registry import RuleLanguage
 from dotr.model.places import Document, Span
 from dotr.syntax import scan
-from dotr.syntax.datalog.tokens import statements as datalog_statements
 
 _MARK: Final = "dotr:"
 _COMMENT: Final = re.compile(r"^(?P<before>[^#\"'\n]*)(?P<comment>#[ \t]*dotr:(?P<text>[^\r\n]*))", re.MULTILINE)
@@ -55,26 +53,6 @@ def allowances_above(document: Document, found: Sequence[Span]) -> Iterator[Allo
             yield Allowance(code, (allow["reason"] or "").strip() if allow else "", place, scope)
 
 
-def without_allowed(
-    diagnostics: Iterable[Diagnostic], allowed: Sequence[Allowance], queries: Mapping[Span, Span] = MappingProxyType({})
-) -> tuple[list[Diagnostic], list[Silenced]]:
-    """The diagnostics that no comment silences, and the silenced warnings, both in the given order.
-
-    `queries`: the place of the shared query for the place of a rule that reads it. A comment above
-    either silences a warning of the rule's place.
-    """
-    kept: list[Diagnostic] = []
-    silenced: list[Silenced] = []
-    for diagnostic in diagnostics:
-        span = diagnostic.span
-        places = [] if span is None or diagnostic.severity is not Severity.WARNING else [span, *filter(None, [queries.get(span)])]
-        by = [each for each in allowed if any(each.allows(diagnostic.code, place) for place in places)]
-        silenced += [Silenced(diagnostic, each) for each in by]
-        if not by:
-            kept.append(diagnostic)
-    return kept, silenced
-
-
 def _rule_spans(document: Document) -> Iterator[Span]:
     """The statements of a rule file: each begins at its keyword outside of brackets.
 
@@ -99,6 +77,8 @@ def _rule_spans(document: Document) -> Iterator[Span]:
 
 
 def _datalog_spans(document: Document) -> Iterator[Span]:
-    for tokens in datalog_statements(document.text):
+    from dotr.syntax.datalog.tokens import statements  # with a parser, which few files with comments need
+
+    for tokens in statements(document.text):
         _, text, last = tokens[-1]
         yield Span(document, tokens[0][2], last + len(text))

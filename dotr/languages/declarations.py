@@ -12,7 +12,7 @@ from dotr.syntax import scan
 
 _BLANK: Final = r"(?:[\s\ufeff]|#[^\r\n]*+)"
 _NOTHING: Final = re.compile(
-    rf"(?:{_BLANK}|(?:@?prefix{_BLANK}++[^\s<>:#]*+:|@?base){_BLANK}*+<[^<>\s]*+>(?:{_BLANK}*+\.)?+)*+", re.IGNORECASE
+    rf"(?>(?:{_BLANK}|(?:@?prefix(?>{_BLANK}+)[^\s<>:#]*+:|@?base)(?>{_BLANK}*)<[^<>\s]*+>(?>(?:(?>{_BLANK}*)\.)?))*)", re.IGNORECASE
 )
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
-from types import ModuleType
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from dotr.engine.program import CompiledProgram, compile_units
@@ -21,23 +23,12 @@ from dotr.engine.static_answers import StaticAnswers
 from dotr.errors.diagnostics import DotrError, refuse
 from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
 from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
-from dotr.languages.continuous import model as continuous
-from dotr.languages.continuous import unit as query_units
-from dotr.languages.epsparql import component as interval_components
-from dotr.languages.epsparql import interval_keys
-from dotr.languages.epsparql import unit as interval_units
-from dotr.languages.lars import model as lars
-from dotr.languages.lars import unit as lars_units
-from dotr.model import algebra, calendars, datalog, places, rules, templates
+from dotr.model import dataclass
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.templates import ParsedMap
 from dotr.model.terms import Prefixes
-from dotr.model.time import Interval, TimeForm, Unit
-from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitEvents
-from dotr.temporal.intervals import patterns as intervals
-from dotr.temporal.layout import units
 from dotr.temporal.layout.units import StreamUnit
 
 # Codec of frozen values as JSON, by a closed list of types.
@@ -62,9 +53,11 @@ class UnknownForm(DotrError):
 class ValueCodec:
     """Codec of values of some types: frozen dataclasses, named tuples and enumerations.
 
-    Tuples, frozen sets of texts and mappings are values, too.
+    Tuples, frozen sets and mappings are values, too.
 
     - `types`: the types, of different names.
+    - `further`: more types: a module, for all frozen values that it defines, or `module:Type`. They
+      are imported in this order where a name is looked for that is none of those before.
 
     >>> from dotr.model.algebra import Call, Const, Var
     >>> codec = ValueCodec((Call, Var))
@@ -76,11 +69,28 @@ class ValueCodec:
     dotr.languages.program_json.UnknownForm: Const is no type of the codec
     """
 
-    def __init__(self, types: Collection[type]) -> None:
-        self._types = {kind.__name__: kind for kind in types}
-        if len(self._types) < len(types):
+    def __init__(self, types: Collection[type] = (), further: Sequence[str] = ()) -> None:
+        self._types: dict[str, type] = {}
+        self._further, self._imported = further, set[str]()
+        for kind in types:
+            self._add(kind)
+
+    def _add(self, kind: type) -> None:
+        if self._types.setdefault(kind.__name__, kind) is not kind:
             raise ValueError("two types have one name")
-        self._parts_of = {kind: tuple(each.name for each in fields(kind) if each.init) for kind in types if is_dataclass(kind)}
+
+    def type_of(self, name: str) -> type | None:
+        """The type of a name; None, after the import of all modules, where there is none."""
+        for place in self._further:
+            if name in self._types:
+                break
+            if place not in self._imported:
+                module, _, own = place.partition(":")
+                found = import_module(module)
+                for kind in [getattr(found, own)] if own else values_of(found):
+                    self._add(kind)
+                self._imported.add(place)  # last: another thread that looks for a name meanwhile imports it, too
+        return self._types.get(name)
 
     def encode(self, value: object, known: Sequence[object] = ()) -> str:
         """The text of a value.
@@ -112,35 +122,63 @@ class ValueCodec:
         """The name of a value, and its parts. The value keeps the parts alive, so that their `id`
         is unique while it is encoded."""
         kind = type(value)
-        if self._types.get(kind.__name__) is kind:
-            if kind in self._parts_of:
-                return kind.__name__, [getattr(value, field) for field in self._parts_of[kind]]
-            return kind.__name__, value if isinstance(value, tuple) else [value.value]
         if kind is tuple:
             return _TUPLE, value
         if kind is frozenset:
-            return _SET, sorted(value)
+            return _SET, sorted(value, key=str)
         if isinstance(value, Mapping):
             return _MAPPING, [part for pair in value.items() for part in pair]
-        raise UnknownForm(f"{kind.__name__} is no type of the codec")
+        if self.type_of(kind.__name__) is not kind:
+            raise UnknownForm(f"{kind.__name__} is no type of the codec")
+        if is_dataclass(kind):
+            return kind.__name__, [getattr(value, name) for name in _names_of(kind)]
+        return kind.__name__, value if isinstance(value, tuple) else [value.value]
 
-    def decode(self, text: str, known: Sequence[object] = ()) -> Any:
+    def decode(self, text: str, known: Sequence[object] = (), made_by: Mapping[type, Callable[..., object]] = MappingProxyType({})) -> Any:
         """The value of a text: the inverse of `encode`, with the same values as `known`.
+
+        `made_by`: of some types a function that is called with the parts in place of the type.
 
         Raises:
             UnknownForm: the text is of another codec.
         """
         values: list[Any] = []
-        makers: dict[str, Callable[..., Any]] = {_TUPLE: _tuple, _SET: _frozenset, _MAPPING: _mapping, **self._types}
+        makers: dict[str, Callable[..., Any]] = {_TUPLE: _tuple, _SET: _frozenset, _MAPPING: _mapping}
         try:
             for name, *parts in json.loads(text):
                 arguments = [part if type(part) is not list else values[part[0]] if part[0] >= 0 else known[-1 - part[0]] for part in parts]
-                values.append(makers[name](*arguments))
+                make = makers.get(name)
+                if make is None:
+                    kind = self.type_of(name)
+                    if kind is None:
+                        raise UnknownForm(f"{name!r} is the name of no type")
+                    make = makers[name] = made_by.get(kind) or _maker(kind)
+                values.append(make(*arguments))
             return values[-1]
-        except KeyError as error:
-            raise UnknownForm(f"{error} is the name of no type") from None
         except (TypeError, ValueError, IndexError) as error:
             raise UnknownForm(f"the parts of a value are not those of its type: {error}") from None
+
+
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    """The names of the parts of a data class."""
+    return tuple(each.name for each in fields(kind) if each.init)
+
+
+def _maker(kind: type) -> Callable[..., object]:
+    """A function that makes a value of its parts. That of a data class sets the fields, so that its
+    constructor is not compiled: a program has values of forty such classes."""
+    if not is_dataclass(kind) or hasattr(kind, "__post_init__") or not all(each.init for each in fields(kind)):
+        return kind
+    names, set_field = _names_of(kind), object.__setattr__
+
+    def make(*parts: object) -> object:
+        value = object.__new__(kind)
+        for name, part in zip(names, parts, strict=True):
+            set_field(value, name, part)
+        return value
+
+    return make
 
 
 def _tuple(*parts: object) -> tuple[object, ...]:
@@ -248,15 +286,6 @@ def _decoded(text: str, kind: type, what: str, known: Sequence[Document] = ()) -
     return value
 
 
-_MODULES: Final = (places, rules, algebra, calendars, templates, datalog, continuous, intervals, lars)
-_OTHERS: Final = (
-    *(ParsedProgram, Unit, Interval, TimeForm),
-    *(UnitEvents, units.UnitRead, MadeGraphs, FedGraphs, InstantTriples, IntervalEvents),
-    *(query_units.QueryUnit, lars_units.LarsUnit),
-    *(interval_keys.OperandInput, interval_units.IntervalUnit, interval_components.IntervalComponent),
-)
-
-
 def values_of(module: ModuleType) -> Iterator[type]:
     """The frozen values that a module defines: dataclasses, named tuples and enumerations."""
     for kind in vars(module).values():
@@ -264,5 +293,19 @@ def values_of(module: ModuleType) -> Iterator[type]:
             yield kind
 
 
-PROGRAM_CODEC: Final = ValueCodec((*_OTHERS, *(kind for module in _MODULES for kind in values_of(module))))
+_TYPES: Final = (
+    *(f"dotr.model.{name}" for name in ("algebra", "rules", "places", "templates", "datalog", "calendars")),
+    *(f"dotr.model.time:{name}" for name in ("Unit", "Interval", "TimeForm")),
+    *("dotr.languages.program_json:ParsedProgram", "dotr.languages.kept_programs:CheckedProgram"),
+    *(f"dotr.engine.spec:{name}" for name in ("RuleSet", "RulePlaces", "RolePlaces")),
+    *(f"dotr.errors.diagnostics:{name}" for name in ("Diagnostic", "Severity", "Allowance", "Silenced")),
+    "dotr.evaluation.expressions.kinds:TermKind",
+    *(f"dotr.model.units:{name}" for name in ("UnitEvents", "MadeGraphs", "FedGraphs", "InstantTriples", "IntervalEvents")),
+    *("dotr.temporal.layout.units:UnitRead", "dotr.temporal.intervals.patterns"),
+    *("dotr.languages.continuous.model", "dotr.languages.continuous.unit:QueryUnit"),
+    *("dotr.languages.lars.model", "dotr.languages.lars.unit:LarsUnit"),
+    *("dotr.languages.epsparql.interval_keys:OperandInput", "dotr.languages.epsparql.unit:IntervalUnit"),
+    "dotr.languages.epsparql.component:IntervalComponent",
+)
+PROGRAM_CODEC: Final = ValueCodec(further=_TYPES)
 """The codec of parsed programs."""

@@ -18,9 +18,11 @@ from dotr.engine.program import CompiledProgram, compile_units
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.static_answers import StaticAnswers
 from dotr.engine.stream_terms import StreamObjects
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity, without_allowed
 from dotr.evaluation.expressions.identity import has_type, is_datatype
 from dotr.evaluation.expressions.kinds import with_form_of_times
+from dotr.evaluation.files.caches import default_folder
+from dotr.evaluation.files.stores import Location
 from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
@@ -29,13 +31,18 @@ from dotr.instant.datalog.background.loading import IMPORTS, load_graphs
 from dotr.instant.datalog.closure.inconsistencies import visible_premises
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.stage_one import StaticLimitExceeded, plan_source
+from dotr.languages.codes import RuleCode
+from dotr.languages.kept_programs import CheckedProgram, keep, kept_program
 from dotr.languages.registry import RuleLanguage, has_units, of_language, read_unit_files
+from dotr.model.algebra import Const, Filter, PathPattern, TermPattern, TriplePattern, Values, Var
 from dotr.model.calendars import default_zone
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document, Span
-from dotr.model.rules import EventSource, FactSource, facts_of
+from dotr.model.rules import EventSource, FactSource, Role, Rule, facts_of
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, Prefixes, Term, iri, is_literal
-from dotr.temporal.layout.layers import lay_out
+from dotr.model.traverse import AlgebraNode, parameters_of, walk
+from dotr.temporal.layout.keys import SinglePartition
+from dotr.temporal.layout.layers import Layout, lay_out
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.units import StreamUnit
 
@@ -46,49 +53,32 @@ _RANGE: Final = iri(RDFS + "range")
 _FUNCTIONAL, _OF_DATA = (iri(OWL + name) for name in ("FunctionalProperty", "DatatypeProperty"))
 _MAX_LITERALS: Final = 10_000
 """Literals of a property that are compared with its range, at most."""
+_TIED: Final = "It spreads where one attribute of its anchor is equated with one of every label that it consumes."
+_TICKS: Final = "It spreads where the tick has attributes: `every 1 h for [ SELECT … ]` ticks for each answer of the background."
+_RECURSIVE: Final = "It spreads where the events that depend on themselves are chosen, and made, under one key of the anchor."
 
 
 def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
     """Compile a specification.
 
     Args:
-        keeping: the cache of compiled backgrounds (None: that in the user's cache folder), or the
-            store to use.
+        keeping: the caches of compiled backgrounds and of parsed programs (None: the user's cache
+            folder, without programs), or the store to use.
 
     Raises:
         Refused: with every problem of every file.
     """
-    from dotr.syntax.sparql import unit_of_times
-
-    with unit_of_times(spec.unit), default_zone(spec.time_zone):
-        return _compile_program(spec, keeping)
+    with default_zone(spec.time_zone):
+        return _compile_program(spec, keeping or CachePolicy(default_folder()))
 
 
-def _compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None) -> CompiledProgram:
-    from dotr.languages.allowances import allowances, without_allowed
-    from dotr.languages.declarations import nothing_said
-    from dotr.syntax.datalog import parse_datalog
-
+def _compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile) -> CompiledProgram:
     BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
-    ruleset, units, found = _read_rules_and_units(spec)
-    allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-    found += [warning for document in (*spec.rules, *spec.datalog) if (warning := nothing_said(document))]
-    problems, silenced = without_allowed(found, allowed)
-    datalog: list[DatalogRule] = []
-    for document in spec.datalog:
-        try:
-            datalog += parse_datalog(document, spec.prefixes)
-        except Refused as refused:
-            problems += refused.diagnostics
-    if any(problem.severity is Severity.ERROR for problem in problems):
-        try:
-            load_graphs(spec.graphs, spec.reading)
-        except Refused as refused:
-            problems += refused.diagnostics
-        raise Refused(problems)
-    closing_rules = (*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog)
+    keeps = isinstance(keeping, CachePolicy) and keeping.programs
+    checked = (kept_program(spec) if keeps else None) or _checked_program(spec)
+    ruleset, units, closing_rules, problems = checked.rules, checked.units, checked.closing_rules, checked.warnings
     try:
-        closed = open_background(spec.sources, closing_rules, keeping or CachePolicy.default())
+        closed = open_background(spec.sources, closing_rules, keeping)
     except Refused as refused:
         raise Refused([*problems, *refused.diagnostics]) from None
     static = StaticAnswers(spec, closed.store)
@@ -97,13 +87,45 @@ def _compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None)
         static_queries = _static_queries(program, static)
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(spec, ruleset, units, over)]) from None
-    further = [*static_queries, *_idle_ticks(program), *_spread_warnings(program), *_unit_warnings(program), *_literal_warnings(program)]
+    if checked.spread is None:
+        checked = replace(checked, spread=tuple(_spread_warnings(program)))
+        if keeps:
+            keep(spec, checked)
+    further = [*static_queries, *_idle_ticks(program), *(checked.spread or ()), *_unit_warnings(program), *_literal_warnings(program)]
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
-    kept, further_silenced = without_allowed(further, allowed, queries)
+    told, silenced = without_allowed(further, checked.allowed, queries)
     static.write()
-    warnings = (*problems, *_contradictions(closed.knowledge), *_unresolved_imports(spec, closed.knowledge), *kept)
-    return replace(program, warnings=warnings, silenced=(*silenced, *further_silenced))
+    warnings = (*problems, *_contradictions(closed.knowledge), *_unresolved_imports(spec, closed.knowledge), *told)
+    return replace(program, warnings=warnings, silenced=(*checked.silenced, *silenced))
+
+
+def _checked_program(spec: ProgramSpec) -> CheckedProgram:
+    """The program of the texts; raises `Refused` with the problems of all files."""
+    from dotr.languages.allowances import allowances
+    from dotr.languages.declarations import nothing_said
+    from dotr.syntax.datalog import parse_datalog
+    from dotr.syntax.sparql import unit_of_times
+
+    with unit_of_times(spec.unit):
+        ruleset, units, found = _read_rules_and_units(spec)
+        allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
+        found += [warning for document in (*spec.rules, *spec.datalog) if (warning := nothing_said(document))]
+        problems, silenced = without_allowed(found, allowed)
+        datalog: list[DatalogRule] = []
+        for document in spec.datalog:
+            try:
+                datalog += parse_datalog(document, spec.prefixes)
+            except Refused as refused:
+                problems += refused.diagnostics
+        if any(problem.severity is Severity.ERROR for problem in problems):
+            try:
+                load_graphs(spec.graphs, spec.reading)
+            except Refused as refused:
+                problems += refused.diagnostics
+            raise Refused(problems)
+        closing_rules = (*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog)
+    return CheckedProgram(ruleset, units, closing_rules, tuple(problems), tuple(silenced), tuple(allowed))
 
 
 def warnings_with_form(spec: ProgramSpec, warnings: Iterable[Diagnostic], dated: bool | None) -> list[Diagnostic]:
@@ -114,12 +136,13 @@ def warnings_with_form(spec: ProgramSpec, warnings: Iterable[Diagnostic], dated:
     """
     hidden: list[Diagnostic] = []
     if dated and spec.unit_given:
-        from dotr.languages.allowances import allowances, without_allowed
-        from dotr.syntax.sparql import unit_of_times
-
-        with unit_of_times(spec.unit), default_zone(spec.time_zone):
-            _, _, found = _read_rules_and_units(replace(spec, unit_given=False))
-        hidden, _ = without_allowed([each for each in found if each.dated], [each for text in spec.rules for each in allowances(text)])
+        with default_zone(spec.time_zone):
+            dating = replace(spec, unit_given=False)
+            found = kept_program(dating)
+            if found is None:
+                found = _checked_program(dating)
+                keep(dating, found)
+        hidden += [each for each in found.warnings if each.dated]
     return with_form_of_times([*warnings, *hidden], dated)
 
 
@@ -133,7 +156,7 @@ def fingerprint(spec: ProgramSpec) -> str:
             digest.update(text.encode() + b"\0")
         digest.update(b"\1")
     for path in spec.sources.files:
-        with open(path, "rb") as file:
+        with Location(path).open() as file:
             for block in iter(lambda: file.read(1 << 20), b""):
                 digest.update(block)
         digest.update(b"\0")
@@ -155,7 +178,6 @@ def fingerprint(spec: ProgramSpec) -> str:
 
 def _read_rules_and_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
     """The rules and the other units of a specification, with the problems of their files."""
-    from dotr.languages.codes import RuleCode
     from dotr.languages.rules import compile_rules
 
     documents = of_language(spec.rules, RuleLanguage.RULES)
@@ -277,12 +299,77 @@ def _idle_ticks(program: CompiledProgram) -> list[Diagnostic]:
 
 def _spread_warnings(program: CompiledProgram) -> Iterator[Diagnostic]:
     """Warnings for rules that run on one core, in a layout that is cut where that is possible."""
-    from dotr.languages.rules.spread_warnings import spread_warnings
-
     layout, spec = program.layout, program.spec
     if layout.may_be_cut:
         layout = lay_out(share_queries(program.rules.rules), spec.since, program.units, cut=True)
-    yield from spread_warnings(layout, program.rules.diagnostics)
+    yield from _warnings_of_layout(layout, program.rules.diagnostics)
+
+
+def _warnings_of_layout(layout: Layout, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The warnings for a layout that is cut: rules that run on one core (D502), and replicated
+    clauses that every event satisfies (D510).
+
+    None for a layout without state, whose instants are spread over the cores, and none for clauses
+    with a warning of `found` (`RuleCode.UNTIED`).
+    """
+    if not layout.stateful_operators:
+        return []
+    untied = [warning.span for warning in found if warning.code == RuleCode.UNTIED and warning.span is not None]
+    warnings = []
+    for placed in (placed for layer in layout.layers for placed in layer.rules):
+        rule, stage = placed.rule, placed.stage
+        if stage.is_whole and isinstance(stage.split, SinglePartition):
+            if not any(rule.span.contains(span) for span in untied):
+                warnings.append(
+                    Diagnostic(
+                        "D502",
+                        f"rule {rule.name} cannot be partitioned and runs on one core: {stage.split.reason}",
+                        rule.anchor.span,
+                        _way_out(rule),
+                        Severity.WARNING,
+                    )
+                )
+            continue
+        warnings += [
+            Diagnostic(
+                "D510",
+                f"every core takes in every event of {role.label}: no equality ties it to rule {rule.name}, and its query has no condition",
+                role.span,
+                "Select the events that may count (FILTER, VALUES, a constant subject or object), or equate one of their attributes.",
+                Severity.WARNING,
+            )
+            for role, _ in placed.roles
+            if role.label in stage.replicated and _takes_in_all(role) and not any(role.span.contains(span) for span in untied)
+        ]
+    return warnings
+
+
+def _way_out(rule: Rule) -> str:
+    if set(rule.consuming) - {rule.anchor.label}:
+        return _TIED
+    source = rule.anchor.source
+    return _TICKS if isinstance(source, FactSource) and source.period is not None and not source.attributes else _RECURSIVE
+
+
+def _takes_in_all(role: Role) -> bool:
+    """True if the query of a role, and its constraints on its own event, select nothing."""
+    if not isinstance(role.source, FactSource):
+        return False
+    if any(all(isinstance(part, Var) for part in parameters_of([constraint])) for constraint in role.constraints):
+        return False
+    return not any(map(_selects, walk(role.source.query.pattern)))
+
+
+def _selects(node: AlgebraNode) -> bool:
+    """True for a part of a query that restricts its answers: a condition, or a constant subject or
+    object."""
+    match node:
+        case Filter() | Values():
+            return True
+        case TriplePattern(subject, _, value) | PathPattern(subject, _, value) | TermPattern(_, subject, _, value):
+            return isinstance(subject, Const) or isinstance(value, Const)
+        case _:
+            return False
 
 
 def _unit_warnings(program: CompiledProgram) -> Iterator[Diagnostic]:
@@ -304,13 +391,12 @@ def rules_alone(documents: Sequence[Document]) -> RuleSet:
     """The rules of rule files as one program without a configuration. Without errors, diagnostics
     include the warnings on the layout."""
     from dotr.languages.rules import compile_rules
-    from dotr.languages.rules.spread_warnings import spread_warnings
 
     rules = compile_rules(documents, {})
     if rules.errors:
         return rules
     layout = lay_out(share_queries(rules.rules), cut=True)
-    return replace(rules, diagnostics=(*rules.diagnostics, *spread_warnings(layout, rules.diagnostics)))
+    return replace(rules, diagnostics=(*rules.diagnostics, *_warnings_of_layout(layout, rules.diagnostics)))
 
 
 def warnings_on_conditions(program: CompiledProgram, objects: StreamObjects) -> Iterator[Diagnostic]:

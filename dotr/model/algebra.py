@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Listed
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias, TypeVar, assert_never
 
+from dotr.model import dataclass
 from dotr.model.terms import Label, Term, Variable
 
 

@@ -15,11 +15,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.time import Micros, Unit
 
 _HOUR: Final = Unit.HOUR.value

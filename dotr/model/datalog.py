@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.algebra import AggregateCall, Expression, Slot, TriplePattern
 from dotr.model.places import Span
 from dotr.model.terms import Variable

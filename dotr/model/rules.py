@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.algebra import Expression, Select
 from dotr.model.calendars import Schedule
 from dotr.model.places import Span

@@ -6,12 +6,11 @@ Source: semantics.md, sections 1, 3 and 6.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
@@ -89,6 +88,8 @@ class Firing(NamedTuple):
       for an event without a graph, which is not the same as an empty graph.
     - `dropped`: number of triples that are not valid RDF and were left out (semantics.md, section
       5).
+
+    An element of an input travels to outputs as a firing without a rule (`of_element`).
     """
 
     time: Micros
@@ -97,6 +98,23 @@ class Firing(NamedTuple):
     attributes: tuple[tuple[Variable, Term], ...]
     graph: tuple[Triple, ...] | None
     dropped: int
+
+    @classmethod
+    def of_element(cls, time: Micros, name: str, number: int, graph: tuple[Triple, ...]) -> Firing:
+        """An element of the input `name`: its one attribute is its number in its instant, from 0 on,
+        with zeros in front, so that the elements of an instant are first, in their order
+        (`output_order`).
+
+        >>> element = Firing.of_element(12, "sensors", 3, ())
+        >>> element.attributes, element.number
+        ((('', '000000003'),), 3)
+        """
+        return cls(time, "", name, (("", f"{number:09}"),), graph, 0)
+
+    @property
+    def number(self) -> int:
+        """The number of an element of an input in its instant."""
+        return int(self.attributes[0][1])
 
 
 class Reason(Enum):
@@ -228,6 +246,8 @@ def misspelt_stream(name: str, read: Iterable[str]) -> str | None:
     >>> [misspelt_stream(name, ["http://e/temp1"]) for name in ("http://e/temp2", "http://e/smoke", "http://x/temp1")]
     [None, None, None]
     """
+    from difflib import get_close_matches  # no command needs it to start
+
     namespace, local = _split(name)
     near: dict[str, str] = {}
     for each in read:
@@ -245,3 +265,19 @@ def _split(name: str) -> tuple[str, str]:
 
 def _without_digits(name: str) -> str:
     return "".join(letter for letter in name if not letter.isdigit())
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedInputs:
+    """The inputs whose elements are part of an output.
+
+    - `names`: their names; empty: there are none.
+    - `order`: the names of all inputs, in the order of the configuration.
+    """
+
+    names: frozenset[str] = frozenset()
+    order: tuple[str, ...] = ()
+
+
+NO_INPUTS: Final = PublishedInputs()
+"""The inputs of a program none of whose outputs has elements."""

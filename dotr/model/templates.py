@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Var
 from dotr.model.terms import Term
 

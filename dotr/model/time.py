@@ -6,9 +6,10 @@ Source: semantics.md, sections 1 and 4.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
+
+from dotr.model import dataclass
 
 Micros: TypeAlias = int
 """A time in µs since 1970, or a length of time in µs."""

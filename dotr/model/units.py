@@ -5,9 +5,9 @@ Source: semantics.md, section 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.terms import Label, Term, Variable

@@ -12,15 +12,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 from uuid import uuid4
 
+from dotr.model import dataclass
 from dotr.model.stream import Firing, output_order
 from dotr.model.terms import Triple
+
+if TYPE_CHECKING:
+    from dotr.evaluation.files.stores import Location
+
+RunPlace: TypeAlias = "Path | Location"
+"""The place of a run: a file of this machine, or an object of a store."""
 
 T = TypeVar("T")
 
@@ -55,13 +61,13 @@ class SortedRuns(Generic[T]):
     `folder` is called at the first run and returns the folder of the files.
     """
 
-    def __init__(self, format: SpillFormat[T], folder: Callable[[], Path], run: int = RUN_SIZE) -> None:
+    def __init__(self, format: SpillFormat[T], folder: Callable[[], RunPlace], run: int = RUN_SIZE) -> None:
         self.format = format
         self._folder = folder
         self._run = run
         self.buffered: list[T] = []
         self.buffered_weight = 0
-        self.runs: list[tuple[Path, int]] = []
+        self.runs: list[tuple[RunPlace, int]] = []
 
     def add(self, items: Sequence[T], weight: int) -> None:
         """Adds items that count `weight` towards the size of a run."""
@@ -80,20 +86,27 @@ class SortedRuns(Generic[T]):
         self.buffered, self.buffered_weight = [], 0
 
 
-def write_run(format: SpillFormat[T], folder: Path, items: Iterable[T]) -> Path:
-    """Writes sorted items to a new file with a unique name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{uuid4().hex}.json"
+def write_run(format: SpillFormat[T], folder: RunPlace, items: Iterable[T]) -> RunPlace:
+    """Writes sorted items to a new file, or object, with a unique name."""
+    place = folder / f"{uuid4().hex}.json"
+    if isinstance(place, Path):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("xb") as file:
+            file.writelines(_lines(format, items))
+    else:
+        place.put(_lines(format, items))
+    return place
+
+
+def _lines(format: SpillFormat[T], items: Iterable[T]) -> Iterator[bytes]:
     remaining = iter(items)
-    with path.open("xb") as file:
-        while some := list(islice(remaining, format.items_per_line)):
-            file.write(format.write(some) + b"\n")
-    return path
+    while some := list(islice(remaining, format.items_per_line)):
+        yield format.write(some) + b"\n"
 
 
-def read_run(format: SpillFormat[T], path: Path) -> Iterator[T]:
+def read_run(format: SpillFormat[T], place: RunPlace) -> Iterator[T]:
     """The inverse of `write_run`."""
-    with path.open("rb") as file:
+    with place.open("rb") if isinstance(place, Path) else place.open() as file:
         for line in file:
             yield from format.read(line)
 
@@ -103,7 +116,7 @@ class MergedRuns(Generic[T]):
     a time. Merged runs are deleted if there are more.
     """
 
-    def __init__(self, format: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> None:
+    def __init__(self, format: SpillFormat[T], buffered: list[T], runs: Sequence[RunPlace], fan_in: int = _FAN_IN) -> None:
         self._format = format
         self._buffered = buffered
         self._pending = list(runs)
@@ -119,14 +132,14 @@ class MergedRuns(Generic[T]):
             some, self._pending = self._pending[:fan_in], self._pending[fan_in:]
             merged = merge(*(read_run(format, path) for path in some), key=format.order)
             self._pending.append(write_run(format, some[0].parent, merged))
-            for path in some:
-                path.unlink()
+            for place in some:
+                place.unlink() if isinstance(place, Path) else place.remove()
         if not self._pending:
             return iter(self._buffered)
         return merge(self._buffered, *(read_run(format, path) for path in self._pending), key=format.order)
 
 
-def merge_runs(format: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> Iterator[T]:
+def merge_runs(format: SpillFormat[T], buffered: list[T], runs: Sequence[RunPlace], fan_in: int = _FAN_IN) -> Iterator[T]:
     """All items in sorted order, once (`MergedRuns`)."""
     return iter(MergedRuns(format, buffered, runs, fan_in))
 

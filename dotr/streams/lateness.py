@@ -39,6 +39,10 @@ class TimeFilter:
         self.after = after
         self.until = until
 
+    def before(self, shift: Micros) -> TimeFilter:
+        """The filter of records whose times are still to be moved by a distance (µs)."""
+        return self if self is EVERY_TIME else TimeFilter(self.greatest - shift, self.after - shift, self.until - shift)
+
     def of_file(self) -> TimeFilter:
         """The filter for the records of one file, whose greatest time is stored at its end."""
         return self if self is EVERY_TIME else TimeFilter(self.greatest, self.after, self.until)
@@ -180,7 +184,7 @@ class Lateness:
         """Dead letter of the record last judged by `verdict`, which returned `reason`."""
         time = record.judged_time
         assert time is not None
-        dated = _is_dated(file, record.text, time)
+        dated = _is_dated(file, record.text, time - file.shift)
         return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated, file.zone)))
 
     def _reason_text(self, time: Micros, reason: Reason, clock: Clock) -> str:
@@ -286,7 +290,7 @@ class Apart(Lateness):
             yield Decided(time or 0, file, number, record, letter)
         else:
             time += self.shift
-            self.held.append(Decided(time, file, number, _moved(record, time), letter))
+            self.held.append(Decided(time, file, number, moved(record, time), letter))
 
     def released(self, until: Micros = LAST_MICRO) -> Iterator[Decided]:
         """The held records up to a time, which are held no longer."""
@@ -300,7 +304,21 @@ class Apart(Lateness):
         return each.record.dead_letter(each.file, Reason.SECOND, f"{why} (one_per_instant: apart)")
 
 
-def _moved(record: Record, time: Micros) -> Record:
+def moved_records(records: Iterator[Record], shift: Micros, own: TimeFilter, time_filter: TimeFilter) -> Iterator[Record]:
+    """The records of a replayed file, with their times moved by a distance (µs).
+
+    `own` is `time_filter` before the move: that of the records as the file has them.
+    """
+    for record in records:
+        _, _, _, time, _, _, _, stamp, _, _ = record
+        if time is not None:
+            record = moved(record, time + shift)._replace(time=time + shift)
+        yield record if stamp is None else record._replace(stamp=stamp + shift)
+    if own is not EVERY_TIME:
+        time_filter.greatest = max(time_filter.greatest, own.greatest + shift)
+
+
+def moved(record: Record, time: Micros) -> Record:
     """A record whose element has another time."""
     element = record.element
     if element is None:

@@ -6,18 +6,35 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
+from importlib import import_module
 from typing import Any, Final, NamedTuple, Protocol
 
-from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
+from dotr.errors.diagnostics import DotrError, Refused
 from dotr.evaluation.limits import LIMITS
+from dotr.model import dataclass
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, InputElement, Reason
 from dotr.model.templates import ParsedMap
 from dotr.model.time import Micros, Unit
 from dotr.streams.merge.file_marks import FileMark, FoundFile
 from dotr.streams.times import zoneless
+
+
+class LaterModule:
+    """Module that is imported when a name of it is first used.
+
+    >>> LaterModule("dotr.streams.times").parse_delay("2 s")
+    2000000
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = self.__dict__[name] = getattr(import_module(self._name), name)
+        return value
 
 
 class Format(Enum):
@@ -33,8 +50,32 @@ class Format(Enum):
     TURTLE = "turtle"
     NTRIPLES = "ntriples"
     JSONLD = "jsonld"
+    JELLY = "jelly"
     RECORDING = "recording"
 
+    @property
+    def media_type(self) -> str:
+        """The usual media type.
+
+        >>> Format.TRIG.media_type
+        'application/trig'
+        """
+        return CONTENT_TYPES[self][0]
+
+
+CONTENT_TYPES: Final = {
+    Format.NDJSON: ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"),
+    Format.JSON: ("application/json", "text/json", "+json"),
+    Format.CSV: ("text/csv", "application/csv"),
+    Format.TEXT: ("text/plain", "application/json", "text/json"),
+    Format.TURTLE: ("text/turtle", "application/turtle", "application/x-turtle"),
+    Format.NTRIPLES: ("application/n-triples",),
+    Format.TRIG: ("application/trig", "application/x-trig"),
+    Format.NQUADS: ("application/n-quads", "text/x-nquads"),
+    Format.JSONLD: ("application/ld+json", "application/x-ld+ndjson", "application/json", "+json"),
+    Format.JELLY: ("application/x-jelly-rdf",),
+}
+"""The media types of each format of messages, the usual one first; `+json`: any type with this suffix."""
 
 WIDE: Final = frozenset(("utf-16", "utf-16-le", "utf-16-be"))
 """The encodings with several bytes for each character of ASCII that files may have."""
@@ -80,10 +121,13 @@ class Message(NamedTuple):
     - `place`: the number of the message in its input: the offset in Kafka, the ordinal in a spool.
     - `timestamp`: the transport's time in µs since 1970 (Kafka: the record's); None without one.
     - `received`: the time in µs since 1970 at which the message was spooled; None if it was not.
-    - `key`, `headers`: of a record of Kafka, or the headers of a request or publication.
-    - `topic`, `partition`: of Kafka or MQTT.
+    - `key`, `headers`: of a record of Kafka, or the headers of a request, publication or answer;
+      the key of a server-sent event is its ID.
+    - `topic`, `partition`: of Kafka or MQTT; the topic of a server-sent event is its name.
     - `file`: the name of the file, relative to the folder of the configuration.
     - `item`: the number of the item of `each`, from 1 on.
+    - `why`, `reason`: of what is no message but a dead letter, such as one for messages that are
+      lost; empty: it is a message.
     """
 
     body: bytes
@@ -96,6 +140,8 @@ class Message(NamedTuple):
     partition: int = 0
     file: str = ""
     item: str = ""
+    why: str = ""
+    reason: Reason = Reason.UNREADABLE
 
     def time_by(self, clock: SentTime) -> Micros:
         """The time (µs since 1970) of the given source; raises ValueError where there is none.
@@ -245,6 +291,17 @@ _ONE_CELL: Final = re.compile(r'\{[^{}]*\}|"(?:[^"\\]|\\.)*"')
 _NO_FURTHER: Final[list[Any]] = [None, None, ".", "utf-8", "", False]
 
 
+class Replayed(NamedTuple):
+    """The replay of a file that is there in full.
+
+    - `shift`: the distance (µs) by which its times move in the first round.
+    - `every`: by how much later (µs) each further round lies; 0: there is one round.
+    """
+
+    shift: Micros
+    every: Micros = 0
+
+
 @dataclass(frozen=True, slots=True)
 class InputFile:
     """A file as an ordered input, with all settings to read it.
@@ -266,6 +323,7 @@ class InputFile:
       opening. It is not in the JSON.
     - `change`: the file is not read: this sentence on a change of it is its one record.
     - `zone`: the name of the zone in which messages show times; empty: UTC.
+    - `replayed`: the times of the elements move (`replay`); None: they are those of the file.
     - `copied_from`: the file of which `path` is a copy, for cells of the record's origin; empty:
       none. It is not in the JSON, as `mark` and `change`.
     """
@@ -285,6 +343,7 @@ class InputFile:
     ahead: Micros | None = None
     apart: bool = False
     zone: str = ""
+    replayed: Replayed | None = None
     mark: FileMark | None = field(default=None, compare=False)
     change: str = ""
     copied_from: str = ""
@@ -297,6 +356,20 @@ class InputFile:
     def found(self, file: FoundFile) -> InputFile:
         """Another file with these settings."""
         return replace(self, path=file.path, mark=file.mark, change=file.change)
+
+    def in_round(self, number: int) -> InputFile:
+        """The file in one round of its replay, from 0 on; a file without a replay is itself.
+
+        >>> InputFile("in", "a", Format.TRIG, replayed=Replayed(-5, 60)).in_round(2).replayed
+        Replayed(shift=115, every=0)
+        """
+        own = self.replayed
+        return self if own is None else replace(self, replayed=Replayed(own.shift + number * own.every))
+
+    @property
+    def shift(self) -> Micros:
+        """The distance (µs) by which its times move."""
+        return 0 if self.replayed is None else self.replayed.shift
 
     @property
     def record_of_change(self) -> Record:
@@ -319,6 +392,8 @@ class InputFile:
         7
         >>> InputFile.from_json(InputFile("in", "a", Format.TRIG, apart=True).to_json()).apart
         True
+        >>> InputFile.from_json(InputFile("in", "a", Format.TRIG, replayed=Replayed(7, 9)).to_json()).replayed
+        Replayed(shift=7, every=9)
         """
         mapped = self.map and self.map.to_list()
         further: list[Any] = [self.nesting, self.record, self.graphs.to_list(), self.framed]
@@ -329,8 +404,9 @@ class InputFile:
         if further == [LIMITS.nesting, LIMITS.record]:
             further = []
         unit, single = self.unit.written, _APART if self.apart else self.single
-        zone = [{"zone": self.zone}] if self.zone else []
-        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, single, *further, *zone])
+        named = {key: value for key, value in (("zone", self.zone), ("replayed", self.replayed)) if value not in ("", None)}
+        further += [named] if named else []
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, single, *further])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
@@ -338,6 +414,8 @@ class InputFile:
         name, path, form, unit, delay, prefixes, items, single, *further = json.loads(text)
         mapped = ElementMap.from_list(items) if items else None
         named: dict[str, Any] = further.pop() if further and isinstance(further[-1], dict) else {}
+        if "replayed" in named:
+            named["replayed"] = Replayed(*named["replayed"])
         file = InputFile(
             name,
             path,
@@ -451,7 +529,7 @@ class Record(NamedTuple):
         if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.codec):
             line = self.raw.removesuffix(b"\n").removesuffix(b"\r")
             text, encoding = base64.b64encode(line[:SHOWN]).decode(), "base64"
-        if reason is Reason.LATE and time is not None and zoneless(text, time):
+        if reason is Reason.LATE and time is not None and zoneless(text, time - file.shift):
             why += "; its date-time has no zone, and was read as UTC"
         return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why, encoding)
 
@@ -503,8 +581,19 @@ class ReceivingFailed(DotrError):
     """End of a receiver for a reason that may pass: its port was lost, its credentials expired."""
 
 
+class AllEnded(DotrError):
+    """The end of all receivers, none of which has had a readable message."""
+
+
 class Inbox(Protocol):
     """The queue or spool that a receiver delivers its messages to."""
+
+    @property
+    def last(self) -> Message | None:
+        """The last message that earlier runs have stored; None where there is none."""
+
+    def earlier(self) -> Iterator[list[Message]]:
+        """Messages of earlier runs that are still stored, in lists, of which the newest is first."""
 
     def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
         """Accept all of some messages, or none; False where the inbox is full.
@@ -530,6 +619,10 @@ class Receiver(Protocol):
     def failure(self) -> Refused | ReceivingFailed | None:
         """The error that ended the receiver, and that ends the run; None while it works."""
 
+    @property
+    def ended(self) -> bool:
+        """True once the sender has said that no further message comes, and all are offered."""
+
     def is_drained(self) -> bool:
         """True if nothing that was sent waits to be read and offered, or the sender cannot be
         reached; callable in any thread."""
@@ -550,14 +643,3 @@ class MessageSource(Protocol):
 
     def receiver(self) -> Receiver:
         """A receiver, not yet started; raises `Refused` where its library is missing."""
-
-
-class InputFailed(DotrError):
-    """Failure of an input that cannot be read further, with the reason as `diagnostic`.
-
-    Before the first element it is raised as an error of the user (`Refused`); later the run fails.
-    """
-
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
-        self.diagnostic = Diagnostic(code, message, None, hint)
-        super().__init__(str(self.diagnostic))

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.model.calendars import nearest_zone
@@ -85,7 +84,11 @@ def time_parser(form: str | None, zone: str | None, *, fractions: bool = False) 
         return plain
     if form is not None and form in UNIX:
         return _unix_parser(form)
-    local = UTC if zone is None else ZoneInfo(zone)
+    local: tzinfo = UTC
+    if zone is not None:
+        from zoneinfo import ZoneInfo  # most inputs name no zone
+
+        local = ZoneInfo(zone)
 
     @lru_cache(_CACHED)
     def parsed(text: str) -> Micros:
@@ -255,6 +258,8 @@ def _repeated_hour(quarter: int, zone: str) -> str:
     >>> _repeated_hour(1729988000 // 900, "Europe/Berlin"), _repeated_hour(1729980000 // 900, "Europe/Berlin")
     ('02:00', '')
     """
+    from zoneinfo import ZoneInfo
+
     local = datetime.fromtimestamp(quarter * 900, ZoneInfo(zone)).replace(fold=0)
     return f"{local:%H}:00" if local.utcoffset() != local.replace(fold=1).utcoffset() else ""
 
@@ -313,6 +318,8 @@ def check_time_zone(zone: str) -> None:
     Traceback (most recent call last):
     ValueError: there is no time zone Berlin. Did you mean Europe/Berlin?
     """
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):

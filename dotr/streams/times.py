@@ -250,6 +250,8 @@ def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     Traceback (most recent call last):
     ValueError: unknown unit mim: units are us, ms, s, min, h and d. Did you mean min?
     """
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise ValueError(f"{value!r} is no length of time: write 0 s, 30 s or 5 min")
     try:
         delay = parse_duration(value, bare=unit) if isinstance(value, str) else value * unit.value
     except InvalidDuration as error:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, DotrError
+from dotr.model import dataclass
 from dotr.model.places import Document, Span
 from dotr.syntax import scan as rule_scan
 from dotr.syntax.sparql.tokens import Lexeme, TokenScan, read_prologue, resolve_name

@@ -16,12 +16,12 @@ COMMENT: Final = r"#[^\r\n]*+"
 OPEN_IRI: Final = r"<[^\x00-\x20<>\"{}|^`]*+"
 """An IRI up to its closing bracket."""
 IRI: Final = OPEN_IRI + ">"
-DOUBLE: Final = r"(?:[^\"\\\r\n]++|\\.)*+"
+DOUBLE: Final = r"(?>(?:[^\"\\\r\n]++|\\.)*)"
 """Text between double quotes, up to the closing quote or the end of the line."""
-SINGLE: Final = r"(?:[^'\\\r\n]++|\\.)*+"
+SINGLE: Final = r"(?>(?:[^'\\\r\n]++|\\.)*)"
 """The same for single quotes."""
 STRING: Final = rf"\"{DOUBLE}\"|'{SINGLE}'"
-LONG: Final = {'"""': r'(?:[^"\\]++|\\.|"(?!""))*+', "'''": r"(?:[^'\\]++|\\.|'(?!''))*+"}
+LONG: Final = {'"""': r'(?>(?:[^"\\]++|\\.|"(?!""))*)', "'''": r"(?>(?:[^'\\]++|\\.|'(?!''))*)"}
 """Text between long quotes, up to the closing quotes or the end of the text, by the quotes."""
 LONG_STRING: Final = "|".join(quotes + text + quotes for quotes, text in LONG.items())
 LANGUAGE: Final = r"[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--[A-Za-z]+)?"

@@ -17,15 +17,20 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from dotr.errors.diagnostics import refuse
-from dotr.syntax.environment import VARIABLE, value_of
+from dotr.evaluation.files.environment import VARIABLE, value_of
 
-_SECTIONS: Final = frozenset(("input", "output", "dead_letter"))
-_SECRET_KEY: Final = re.compile(r"(?:.*[._-])?(?:password|passphrase|secret|tokens?|pem|jaas\.config)", re.IGNORECASE)
+_SECTIONS: Final = frozenset(("input", "output", "dead_letter", "storage"))
+_SECRET_KEY: Final = re.compile(
+    r"(?:.*[._-])?(?:password|passphrase|secret|tokens?|pem|jaas\.config)|.*(?:secret|account)[._-]?key(?:\..*)?", re.IGNORECASE
+)
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 _IN_PASSWORD: Final = "%!$&'()*+,;=:"
 """Characters that a password in a URL may have as they are; `%` begins an escape."""
 
 _USER_INFORMATION: Final = re.compile(r"://[^/?#@:\s]*:([^/?#\s]*)@")
+
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@:\s]*:[^/?#\s]*@")
 
 
 class Secret:
@@ -119,7 +124,8 @@ def is_secret(location: Iterable[str | int]) -> bool:
     (True, True, False)
     """
     section, *keys = location
-    return section in _SECTIONS and any(isinstance(key, str) and _SECRET_KEY.fullmatch(key) for key in keys)
+    texts = [key for key in keys if isinstance(key, str)]
+    return section in _SECTIONS and any(_SECRET_KEY.fullmatch(key) or (section == "storage" and key.endswith("_key")) for key in texts)
 
 
 def secret_ranges(location: Iterable[str | int], text: str) -> list[tuple[int, int]]:
@@ -129,7 +135,7 @@ def secret_ranges(location: Iterable[str | int], text: str) -> list[tuple[int, i
     [(9, 10)]
     """
     keys = tuple(location)
-    if not keys or keys[0] not in _SECTIONS:
+    if not keys or (keys[0] not in _SECTIONS and not _URL.match(text)):
         return []
     if is_secret(keys):
         return [(0, len(text))]

@@ -10,16 +10,17 @@ import copy
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
 import yaml
 
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.model import dataclass
 from dotr.model.places import Document, Span
 from dotr.syntax.secrets import is_secret, is_variable, secret_ranges
 
-Location: TypeAlias = tuple[str | int, ...]
+KeyPath: TypeAlias = tuple[str | int, ...]
 """Path to a value: keys of mappings and positions in lists, from 0."""
 
 _MAX_NODES: Final = 100_000
@@ -34,25 +35,25 @@ class Tree:
 
     document: Document
     data: object
-    spans: Mapping[Location, Span]
-    scalar_text: Mapping[Location, str] = field(default_factory=dict)
+    spans: Mapping[KeyPath, Span]
+    scalar_text: Mapping[KeyPath, str] = field(default_factory=dict)
 
-    def span(self, location: Location) -> Span:
+    def span(self, location: KeyPath) -> Span:
         """The span of a value, or of the innermost value around a missing one."""
         while location and location not in self.spans:
             location = location[:-1]
         return self.spans.get(location, Span(self.document, 0, 0))
 
     @property
-    def locations(self) -> list[Location]:
+    def locations(self) -> list[KeyPath]:
         """The locations of all values."""
         return [location for location in self.spans if location[-1:] != (_KEY,)]
 
-    def key_span(self, location: Location) -> Span:
+    def key_span(self, location: KeyPath) -> Span:
         """The span of a value's key."""
         return self.spans.get((*location, _KEY), self.span(location))
 
-    def begins_with_variable(self, location: Location) -> bool:
+    def begins_with_variable(self, location: KeyPath) -> bool:
         """True if the text of a value begins with an environment variable that is set."""
         value_span = self.spans.get(location)
         variable = _ENVIRONMENT.match(value_span.text.lstrip("\"'")) if value_span is not None else None
@@ -95,7 +96,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SECRET_TEXT: Final = re.compile(r"((?:password|passphrase|secret|tokens?|pem|jaas\.config)[\"']?\s*[:=]\s*)([^\s#][^\n]*)", re.IGNORECASE)
 
 
-def read_tree(document: Document, base: Location = ()) -> Tree:
+def read_tree(document: Document, base: KeyPath = ()) -> Tree:
     """Read YAML with environment variables substituted. Raises `Refused` with all problems.
 
     `base` is the location in the configuration of which the document is a part (a `--set` option).
@@ -140,14 +141,14 @@ class _Reading:
     `written_secrets` are the ranges of the text with a secret's value, which is an error.
     """
 
-    def __init__(self, document: Document, base: Location = ()) -> None:
+    def __init__(self, document: Document, base: KeyPath = ()) -> None:
         self.document = document
         self.base = base
         self.written_secrets: list[tuple[int, int]] = []
         self.loader = _Loader("")
         self.problems: list[Diagnostic] = []
-        self.spans: dict[Location, Span] = {}
-        self.scalar_text: dict[Location, str] = {}
+        self.spans: dict[KeyPath, Span] = {}
+        self.scalar_text: dict[KeyPath, str] = {}
         self._open_nodes: set[int] = set()
         self._node_count = 0
         try:
@@ -164,7 +165,7 @@ class _Reading:
     def node_span(self, node: yaml.Node) -> Span:
         return Span(self.document, node.start_mark.index, node.end_mark.index)
 
-    def value(self, node: yaml.Node, location: Location) -> object:
+    def value(self, node: yaml.Node, location: KeyPath) -> object:
         """The plain data of a node; records spans. Raises `Refused` for a cycle of aliases."""
         span = self.spans.setdefault(location, self.node_span(node))
         self._node_count += 1
@@ -177,7 +178,7 @@ class _Reading:
         finally:
             self._open_nodes.discard(id(node))
 
-    def _plain_value(self, node: yaml.Node, location: Location, span: Span) -> object:
+    def _plain_value(self, node: yaml.Node, location: KeyPath, span: Span) -> object:
         match node:
             case yaml.MappingNode():
                 mapping: dict[str, object] = {}
@@ -221,7 +222,7 @@ class _Reading:
         self.problems.append(Diagnostic("C225", "a secret is written into the configuration", span, hint))
         self.written_secrets.append((span.start, span.end))
 
-    def _substituted(self, text: str, span: Span, location: Location) -> str:
+    def _substituted(self, text: str, span: Span, location: KeyPath) -> str:
         secrets = secret_ranges(location, text)
         if any(not is_variable(text[start:end]) for start, end in secrets):
             self._refuse_written_secret(span)
@@ -265,7 +266,7 @@ def _yaml_error(error: yaml.YAMLError, document: Document) -> Diagnostic:
             return Diagnostic("C102", f"this is not YAML: {' '.join(str(error).split())}", Span(document, 0, 0))
 
 
-def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Location]]:
+def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[KeyPath]]:
     """Apply `--set key.path=value` options to a copy of a tree; also returns the locations set.
 
     Raises `Refused` with every option of which the path or the value is invalid.
@@ -276,7 +277,7 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
     """
     data = copy.deepcopy(tree.data)
     spans = dict(tree.spans)
-    overridden: set[Location] = set()
+    overridden: set[KeyPath] = set()
     problems: list[Diagnostic] = []
     for option in options:
         path, equals, _ = option.partition("=")
@@ -303,7 +304,7 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
     return Tree(tree.document, data, spans), frozenset(overridden)
 
 
-def _keys_of(path: str) -> Location:
+def _keys_of(path: str) -> KeyPath:
     """The keys of a path; keys of a Kafka section contain dots.
 
     >>> _keys_of("input.0.path"), _keys_of("input.0.kafka.sasl.password")
@@ -314,7 +315,7 @@ def _keys_of(path: str) -> Location:
     return tuple(int(key) if key.isdecimal() else key for key in keys)
 
 
-def _option_value(document: Document, start: int, location: Location) -> object:
+def _option_value(document: Document, start: int, location: KeyPath) -> object:
     """The text behind the equals sign as YAML; an empty text is a string, and so is `-`."""
     text = document.text[start:]
     if text == "-":
@@ -335,7 +336,7 @@ def _option_value(document: Document, start: int, location: Location) -> object:
         ) from None
 
 
-def _set_at(target: object, keys: Location, value: object) -> bool:
+def _set_at(target: object, keys: KeyPath, value: object) -> bool:
     """Set a value in nested data, adding missing containers; False if the path does not exist."""
     for key, following in zip(keys, (*keys[1:], None), strict=True):
         item: object = value if following is None else {} if isinstance(following, str) else []

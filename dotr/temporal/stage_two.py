@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import BOUNDS, LIMITS, LimitExceeded, Limits
 from dotr.model.event_order import AttributeValues
 from dotr.model.rules import Absent, Choose, Clause, FactSource
@@ -121,7 +122,8 @@ class EmissionFailed(BaseException):
 class StageTwo:
     """A compiled layer and the templates of its rules. `above` are the composite events, and the
     streams of their graphs, that higher layers read; `counted` names the rules of which the
-    bindings left after each clause are counted.
+    bindings left after each clause are counted. `explains`: the first attribute of each firing is
+    `BECAUSE`.
     """
 
     def __init__(
@@ -132,9 +134,13 @@ class StageTwo:
         above: Set[MadeStream],
         limits: Limits = LIMITS,
         counted: Set[str] = frozenset(),
+        *,
+        explains: bool = False,
     ) -> None:
         self._layer = layer
         self._limits = limits
+        self._clock = clock
+        self._explains = explains
         self._operator = self._compiled(layer, attributes, clock, limits, counted)
         self._names = [placed.rule.name for placed in layer.rules]
         self._writers = _RuleWriters(layer, attributes, above)
@@ -352,7 +358,22 @@ class StageTwo:
                     events.append((event, (ordinal, values)))
                 if read_above & _GRAPHS:
                     events.append((MadeGraphs(event), (ordinal, graph_row(graph))))
+        if self._explains:
+            firings = [self._explained(*each) for each in zip(firings, matched, strict=True)]
         return LayerResult(firings, events)
+
+    def _explained(self, firing: Firing, match: Match) -> Firing:
+        """The firing with the bound events of its match as JSON, the anchor first:
+        `{"Smoke": {"time": 12, "attributes": {"room": "<http://e/hall>"}}}`."""
+        number, _, bound, _ = match
+        events = {}
+        for role, (time, _, values) in zip(positive_roles(self._layer.rules[number].rule), bound, strict=True):
+            source = role.source
+            shown = source.projected if isinstance(source, FactSource) else source.attributes
+            pairs = zip(source.attributes, values, strict=False)  # a rule that is cut carries what it reads
+            attributes = {name: value for name, value in pairs if value is not None and name in shown}
+            events[role.label] = {"time": format_time(time - role.least_delay, self._clock), "attributes": attributes}
+        return firing._replace(attributes=((BECAUSE, json.dumps(events, ensure_ascii=False)), *firing.attributes))
 
 
 class _ChunkWriter:
@@ -391,6 +412,9 @@ class _ChunkWriter:
             except Exception as error:
                 raise EmissionFailed(error) from error
 
+
+BECAUSE: Final = ""
+"""The name of the attribute that explains a firing, which no variable has."""
 
 AT_THE_CLAUSE: Final = ", at the clause "
 """The text before the clause in the reason of a dead letter of a limit."""

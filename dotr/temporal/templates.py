@@ -8,13 +8,14 @@ Cost: about half a microsecond for a one-triple template, and as much again for 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TypeAlias, assert_never
 
 from dotr.evaluation.codegen.tree import Assign
 from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples, triple_term_code
 from dotr.evaluation.limits import counted
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Var
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import Label, Term, Triple, Variable

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr import Event, Program
-from dotr.api.events import Events
-from dotr.api.html import MOST_ROWS
+from dotr.api.events import MOST_ROWS, Events
 from dotr.model.terms import XSD, literal
 from tests.support.paths import ROOT
 

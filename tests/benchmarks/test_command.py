@@ -47,6 +47,24 @@ def test_without_java_ours_is_measured_and_the_rest_named(tmp_path: Path, monkey
     assert [line.split()[0] for line in told] == ["dotr", "Esper"]
 
 
+def test_earlier_commit_takes_part_with_its_own_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"dotr/__init__.py": "", "benchmarks/old.py": ""}.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True)
+        (tmp_path / "root" / name).write_text(text)
+    git = partial(subprocess.run, cwd=tmp_path / "root", check=True, capture_output=True, text=True)
+    for words in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm a"):
+        git(["git", *words.split()])
+    commit = git(["git", "rev-parse", "HEAD"]).stdout.strip()
+    (tmp_path / "root" / "benchmarks" / "old.py").rename(tmp_path / "root" / "benchmarks" / "new.py")
+    monkeypatch.setattr(peers, "OUT", tmp_path / "out")
+    monkeypatch.setattr(peers, "ROOT", tmp_path / "root")
+    name, start = list(small(tmp_path).beside(commit).systems().items())[1]
+    folder = start().folder
+    assert name == f"dotr before, {commit[:9]}"
+    assert {each.relative_to(folder).as_posix() for each in folder.glob("*/*.py")} == {"dotr/__init__.py", "benchmarks/new.py"}
+    assert start().folder == folder, "made once"
+
+
 def test_dotr_on_spark_is_missing_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     case = Case("on Spark", {}, "event", 1, 1, ("benchmarks.field.spark:ours", "x.yaml", "local[1]"), needs_java=True)

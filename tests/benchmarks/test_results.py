@@ -17,6 +17,9 @@ from benchmarks.field.works import Work, works
 pytestmark = pytest.mark.core
 
 
+FIRST = Case("1 rules", {"rules": 1, "form": "last"}, "event", 1_000_000, 7, ("a:b",))
+
+
 def repeats(*seconds: float) -> tuple[Repeat, ...]:
     return tuple(Repeat(each, 2 * each, 3 * each) for each in seconds)
 
@@ -50,6 +53,15 @@ def test_the_table_has_medians_and_ranges_and_reasons() -> None:
     page = tables.page(made())
     assert "load before 0.1 0.2 0.3, after 1.1 0.4 0.3" in page
     assert "| 1 rules | dotr | 3.10 (3.00–5.00) | 6.20 (6.00–10.0) | 9.30 (9.00–15.0) | 0.50 | 0.60 | 68 | 3 runs |" in page
+
+
+def test_earlier_commit_is_in_the_result_but_on_no_page() -> None:
+    before = Measured("dotr before, 0123abc", None, Repeat(None, 1.0, 1.2), repeats(6, 6, 6), True, repeats(6.2, 6, 6.1, 10, 6), 80.0)
+    cases = [replace(case, systems=(*case.systems, *results.case_result(FIRST, [before]).systems)) for case in made().cases]
+    result = replace(made(), cases=tuple(cases))
+    assert "| 1 rules | dotr before, 0123abc | 0.51 | 0.50 | 0.86 |" in tables.page(result)
+    assert "Ratios" not in tables.page(made())
+    assert result.present() == made()
 
 
 @pytest.mark.parametrize("axis", ["rules", None])

@@ -194,7 +194,7 @@ def test_wrong_rules_are_refused(project: Project) -> None:
         (NDJSON.replace("ndjson, p", "csv, p"), "c.yaml:5:5: C202 a csv input needs map\n"),
         (
             NDJSON.replace(" }", ", time: t }"),
-            "c.yaml:5:48: C204 time belongs to csv, json, text, parquet, turtle, ntriples, jsonld, trig and nquads, not to nd",
+            "c.yaml:5:48: C204 time belongs to csv, json, text, parquet, turtle, ntriples, jsonld, jelly, trig and nquads, not to nd",
         ),
         (CSV.replace("{x}", "{y}"), "I103 a.csv has no column y, which map names\n"),
         (CSV.replace("time: t", "time: u"), "I103 a.csv has no column u, which time names\n"),
@@ -294,7 +294,7 @@ def test_two_inputs_may_read_one_file(project: Project) -> None:
     [
         ("/proc/none/out.ndjson", "c.yaml:7:13: I202 cannot write /proc/none/out.ndjson"),
         ("a.ndjson/out.ndjson", "c.yaml:7:13: I202 cannot write a.ndjson/out.ndjson"),
-        ("s3://bucket/out", "c.yaml:7:13: C206 the output s3:/bucket/out is on no disk of this machine\n"),
+        ("ftp://host/out", "c.yaml:7:13: C203 no store has the scheme ftp://\n"),
         (".", "c.yaml:7:13: C206 the output . holds c.yaml, the configuration\n"),
         ("/", "c.yaml:7:13: C206 the output / holds c.yaml, the configuration\n"),
         ("a.ndjson", "c.yaml:7:13: C206 the output a.ndjson is the input a\n"),
@@ -340,6 +340,12 @@ def without_java(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+
+
+def test_client_of_spark_connect_is_no_driver(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    reported = project.refused("run", "c.yaml", "--engine", "spark")
+    assert reported.startswith("S101 Spark cannot run here: SPARK_REMOTE names a server of Spark Connect")
 
 
 def test_missing_java_is_refused_where_spark_is_requested(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

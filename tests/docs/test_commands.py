@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ import pytest
 
 from tests.docs import test_connectors_http, test_connectors_mqtt, test_docs_explanations, test_docs_testing
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 from tests.support.standalone import clean_environment, with_archive
 
 PAGES: Final = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "errors.md"))
@@ -33,6 +35,11 @@ NOT_RUN: Final[Mapping[str, str]] = {
     ".venv/bin/dotr run configs/aarhus.yaml": "of the same data",
     "benchmarks/run field": "it measures for minutes, and writes the result into the repository",
     "benchmarks/run all": "it measures for hours",
+    "spark-submit --master yarn --deploy-mode cluster --archives env.tar.gz#env,dotr-job.zip#dotr-job --py-files dotr.zip run_dotr.py run "
+    "dotr-job/configs/fire.yaml": "tests/runtimes/spark/test_yarn.py submits a bundle, and tests/yarn_kills.py one with its environment",
+    "docker build -t registry.example/fire:1 job && docker push registry.example/fire:1": "it needs a registry",
+    "kubectl create secret generic fire --from-literal=PASSWORD=…": "it needs a cluster of Kubernetes",
+    "kubectl apply -f job/kubernetes.yaml": "likewise; tests/commands/bundle/test_kubernetes.py checks the manifest by the schemas",
 }
 ELSEWHERE: Final = {
     "docs/connectors.md": [*(command for command, _ in test_connectors_http.COMMANDS), *test_connectors_mqtt.COMMANDS],
@@ -127,12 +134,32 @@ def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,), *, submits: 
 
 @pytest.mark.spark
 def test_commands_of_the_readme(checkout: Path) -> None:
-    start, fire = blocks("README.md")
+    start, fire, _ = blocks("README.md")
     run(start.commands, checkout)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
     printed = run(fire.commands, checkout)
     shown = [line for line in fire.text.splitlines() if not line.startswith(("$ ", "…"))]
     assert printed.splitlines()[: len(shown)] == shown
+
+
+def test_city_is_served_as_the_readme_says(checkout: Path) -> None:
+    (checkout / ".venv/installed-spark,http").touch()
+    config, port = checkout / "configs/city-served.yaml", str(free_port())
+    config.write_text(config.read_text().replace("8080", port).replace("pace: 300", "pace: 20000"))
+    start, events, sensors = (line.replace("8080", port) for line in list(blocks("README.md"))[2].commands.splitlines())
+    served = subprocess.Popen(
+        ["bash", "-c", f"exec {without_comment(start)} --engine local"], cwd=checkout, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert served.stderr is not None
+        assert any(f"http://127.0.0.1:{port}/sensors/" in line for line in served.stderr)
+        first = run(f"set +o pipefail; {without_comment(events)} -s | grep -m 2 .", checkout)
+        assert re.match(r"id: \d+-\d+\ndata: \{.*\}\n", first)
+        assert run(f"{without_comment(sensors)} -s", checkout).count("prov:generatedAtTime") == 3
+    finally:
+        served.send_signal(signal.SIGINT)
+        _, told = served.communicate(timeout=30)
+    assert served.returncode == 0, told
 
 
 @pytest.mark.spark
@@ -157,9 +184,12 @@ def test_commands_of_the_first_steps(checkout: Path) -> None:
 @pytest.mark.spark
 def test_commands_of_the_page_on_operation(checkout: Path) -> None:
     """The job under spark-submit; on the cluster of the page it is in tests/runtimes/spark/test_spark_cluster.py."""
-    submit, _packed, _cluster, report, audit, knowledge, code = blocks("docs/operation.md")
+    submit, _packed, _cluster, bundle, kubernetes, report, audit, knowledge, code = blocks("docs/operation.md")
     run(submit.commands, checkout, submits=True)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
+    run(bundle.commands.replace("--environment ", ""), checkout)
+    run(kubernetes.commands, checkout)
+    assert (checkout / "job/kubernetes.yaml").exists()
     run(report.commands, checkout)
     assert (checkout / "report.html").exists()
     assert "to the end" in run(audit.commands, checkout)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dotr.commands.test.run import run_tests
+from dotr.commands.test.reports import run_tests
 from dotr.languages.continuous.reading import compile_continuous, events_of
 from dotr.languages.rules import compile_rules
 from dotr.model.stream import Element

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dotr.commands.check.problems import check
-from dotr.commands.test.run import run_tests
+from dotr.commands.test.reports import run_tests
 from dotr.errors.diagnostics import Severity
 from dotr.languages.epsparql.reading import compile_temporal
 from dotr.languages.rules import compile_rules

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr.commands.check.problems import check
-from dotr.commands.test.run import run_tests
+from dotr.commands.test.reports import run_tests
 from dotr.errors.diagnostics import Severity
 from tests.support.paths import ROOT
 

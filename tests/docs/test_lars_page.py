@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dotr.commands.test.run import run_tests
+from dotr.commands.test.reports import run_tests
 from dotr.languages.lars.reading import compile_lars
 from dotr.languages.lars.unit import made_by
 from dotr.languages.rules import compile_rules

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dotr.evaluation.joins.branch_loops import AnswerRow
 from dotr.evaluation.limits import LimitExceeded, Limits
-from dotr.evaluation.triples import lazy_sequences as unmade
+from dotr.evaluation.triples import index as unmade
 from dotr.evaluation.triples import mapped_index as index
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries import join_groups, plan

@@ -15,7 +15,7 @@ from dotr.model.places import Document
 from dotr.model.stream import Element, Firing
 from dotr.model.terms import RDF_REIFIES, Triple
 from dotr.model.time import Clock
-from dotr.streams.formats.writing import RDF_FORMATS, StreamFormat, compile_writer
+from dotr.streams.formats.writing import StreamFormat, compile_writer
 from dotr.streams.records import ElementMap, Format
 from dotr.syntax.turtle.graphs import number_blanks, read_graph
 from tests.streams.formats.test_io_formats import records
@@ -109,7 +109,7 @@ GRAPHS: list[tuple[Triple, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("form", RDF_FORMATS)
+@pytest.mark.parametrize("form", [StreamFormat.NDJSON, StreamFormat.TRIG, StreamFormat.NQUADS])  # JSON-LD 1.1 has none
 def test_written_triple_terms_are_read_back(tmp_path: Path, form: StreamFormat) -> None:
     firings = [Firing(n * 1_000_000, "R", "F", (("t", graph[0][2]),), graph, 0) for n, graph in enumerate(GRAPHS)]
     lines = [line for firing in firings for line in compile_writer(form, Clock())([firing])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.limits import LIMITS
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.explanations.missing import entailment
+from dotr.explanations.missing import stop_text as entailment
 from dotr.explanations.missing.partial_joins import ClosedGraph
 from dotr.explanations.missing.triple import explain_missing_triple, read_triple
 from dotr.instant.datalog.background.knowledge import ClosedTriples, close_background
@@ -72,7 +73,7 @@ def explained(replay: Replay, triple: str, folder: Path, at: int | None = None) 
     time = None if at is None else at * 1_000_000
     pattern = read_triple(triple, replay.prefixes)
     found = explain_missing_triple(replay, pattern, TermWriter(replay.prefixes), first=time, last=time)
-    return [line.replace(f"{folder}/", "") for line in found.lines()]
+    return [line.replace(f"{folder}/", "").replace(f"{os.path.relpath(folder)}/", "") for line in found.lines()]
 
 
 def test_the_atom_at_which_most_bindings_stop(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.text.tree import ReasonKind
 from dotr.explanations.why import WhyExplainer
 from dotr.instant.datalog.entailment import Entailment
-from dotr.languages.continuous.explanation.reasons import ReportReason, SolutionReason, SolutionStatus, used_elements
+from dotr.languages.continuous.explanation.text import ReportReason, SolutionReason, SolutionStatus, used_elements
 from dotr.languages.continuous.model import AskForm, EntailmentLevel
 from dotr.languages.continuous.reading import compile_continuous, events_of
 from dotr.languages.programs import compile_program

@@ -136,7 +136,7 @@ class TestCaches:
         (tmp_path / "home").mkdir()
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
         yield
-        caches._temporary_folder.cache_clear()
+        caches.temporary_folder.cache_clear()
 
     def test_untrusted_cache_is_told_once_and_that_of_the_home_is_used(self, tmp_path: Path) -> None:
         (tmp_path / "open").mkdir()

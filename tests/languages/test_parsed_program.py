@@ -24,7 +24,7 @@ from dotr.languages.programs import compile_program
 from dotr.model import algebra
 from dotr.model.places import Document
 from dotr.runtimes.pipeline.config import read_config
-from dotr.streams.formats.maps import parsed_map
+from dotr.streams.formats.mapping.maps import parsed_map
 from dotr.streams.records import ElementMap, Format, InputFile
 from tests.support.paths import ROOT, TESTS
 

@@ -16,6 +16,7 @@ import pytest
 
 from data.city.over_kafka import CONFIG, EVENTS, INPUTS, REJECTED, Replay, create_topics, replay
 from dotr.commands import main
+from dotr.evaluation.files.stores import Location
 from dotr.runtimes.spark.checkpoint.figures import read_totals
 from tests.support.interrupted import run_until
 from tests.support.kafka_broker import Broker
@@ -61,7 +62,7 @@ def test_events_on_spark_are_those_of_the_files(kafka: Broker, tmp_path: Path, m
     day = Replay(kafka, 0)
 
     def is_read() -> bool:
-        stored = read_totals(tmp_path / "checkpoint")
+        stored = read_totals(Location(str(tmp_path / "checkpoint")))
         return stored is not None and stored.totals.elements + sum(stored.totals.dead_letters.values()) >= len(day.day)
 
     def until_all_is_read() -> None:

@@ -15,16 +15,15 @@ from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.runtimes.spark.sink import BatchAbandoned
 from dotr.streams.connectors.kafka.producer import TopicFailed
-from dotr.streams.connectors.kafka.producing import RepeatedBatches, TopicSink
+from dotr.streams.connectors.kafka.producing import RepeatedBatches, TopicSink, TransactionBatches, murmur2
 from dotr.streams.connectors.kafka.topics import KafkaDestination
-from dotr.streams.connectors.kafka.transactions import TransactionBatches
-from dotr.streams.connectors.kafka.writing import murmur2
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import BatchHistory, check_nothing
 from dotr.streams.sinks.events import OutputTerms
-from dotr.streams.sinks.messages import MessageFormat, event_encoder
+from dotr.streams.sinks.messages import MessageFormat
 from tests.conftest import Project
 from tests.support.kafka_broker import USER, Broker
+from tests.support.outputs import numbering_encoder
 
 pytestmark = [pytest.mark.kafka, pytest.mark.fallbacks("restart")]
 
@@ -140,7 +139,7 @@ def firings(batch: int, number: int = 3) -> list[Sequence[Firing]]:
 def sink(kafka: Broker, topic: str, history: BatchHistory, **properties: str) -> TransactionBatches[Firing]:
     given = {key.replace("_", "."): value for key, value in properties.items()}
     destination = KafkaDestination(topic, tuple({"bootstrap.servers": kafka.servers, **given}.items()), exactly_once=True)
-    encoder = partial(event_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
+    encoder = partial(numbering_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
     return TransactionBatches(destination, f"dotr-p-0-{topic}-{history.identity}", encoder, history)
 
 
@@ -246,7 +245,7 @@ def test_topic_on_spark_has_the_events_of_the_files(project: Project, kafka: Bro
 
 def test_at_least_once_writes_a_batch_again(kafka: Broker) -> None:
     topic = kafka.topic("repeated", partitions=2)
-    encoder = partial(event_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
+    encoder = partial(numbering_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
     repeated = RepeatedBatches(KafkaDestination(topic, (("bootstrap.servers", kafka.servers),)), encoder)
     repeated.open(check_nothing)
     for batch in (0, 1, 1):
@@ -258,7 +257,7 @@ def test_at_least_once_writes_a_batch_again(kafka: Broker) -> None:
 
 def test_run_in_process_continues_after_the_broker_is_killed(kafka: Broker) -> None:
     topic = kafka.topic("killed")
-    encoder = partial(event_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
+    encoder = partial(numbering_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), pipeline="p")))
     rejected: list[DeadLetter] = []
     written = TopicSink(KafkaDestination(topic, (("bootstrap.servers", kafka.servers),)), encoder, check_nothing, rejected.append)
     with written:

@@ -65,6 +65,36 @@ def test_events_of_received_messages_are_published(project: Project) -> None:
     assert json.loads(received[0].payload)["time"] == 1
 
 
+def test_ids_are_the_same_in_all_outputs_of_events_and_elements(project: Project) -> None:
+    """An output with elements has them in front of the events of their time, whose ordinals go on behind them."""
+    rules = "PREFIX : <http://e/>\nquery V = [ SELECT ?v WHERE { [] :v ?v } ]\n" + "".join(
+        f"rule {name} define {name} = [ [] :is ?v ] from V with {name}.?v = V.?v\n" for name in ("A", "B")
+    )
+    outputs = [("all", ""), ("b", "of: [B]"), ("in", "of: [in]"), ("both", "of: [in, B]")]
+    with broker_of(project) as broker, broker.subscribed("out/#") as received:
+        configure(project, broker)
+        project.write("r.dotr", rules)
+        project.write("in.ndjson", '{"time": 1, "graph": ":x :v 1 ."}\n{"time": 1, "graph": "[] :v 2 ."}\n')
+        text = project.read("c.yaml").split("output:")[0].replace("name: a,", "name: in,") + "engine: local\noutput:\n"
+        for topic, names in outputs:
+            text += f'  - {{ format: trig, mqtt: {{ url: "{broker.url}", topic: out/{topic} }}, {names} }}\n'
+        project.write("c.yaml", text)
+        answer = project.dotr("run", "c.yaml")
+        assert answer.code == 0, answer
+        wait_until(lambda: len(received) == 4 + 2 + 2 + 4)
+    ids: dict[str, list[str]] = {topic: [] for topic, _ in outputs}
+    for message in received:
+        properties = dict(getattr(message.properties, "UserProperty", []))
+        ids[message.topic.removeprefix("out/")].append(properties["dotr-id"].removeprefix("site/"))
+    assert ids == {
+        "all": ["1000000-0", "1000000-1", "1000000-2", "1000000-3"],
+        "b": ["1000000-2", "1000000-3"],
+        "in": ["1000000-0", "1000000-1"],
+        "both": ["1000000-0", "1000000-1", "1000000-4", "1000000-5"],
+    }
+    assert ["wasGeneratedBy" in message.payload.decode() for message in received if message.topic == "out/both"] == [False] * 2 + [True] * 2
+
+
 def test_parquet_messages_are_refused(project: Project) -> None:
     with broker_of(project) as broker:
         configure(project, broker, "parquet")

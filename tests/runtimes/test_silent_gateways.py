@@ -62,15 +62,19 @@ def element(name: str, behind: float = 0.0, now: float | None = None) -> str:
 
 
 class Running:
-    """A run in a process of its own, in the folder of a project."""
+    """A run in a process of its own, in the folder of a project; `backlog` is in its standard input before it starts."""
 
-    def __init__(self, project: Project, given: str) -> None:
+    def __init__(self, project: Project, given: str, backlog: str = "") -> None:
         for name, text in (("r.dotr", RULES), ("l.lars", LARS), ("q.rspql", QUERY), ("c.yaml", CONFIG.format(given))):
             project.write(name, text)
         self.project = project
         command = [sys.executable, "-m", "dotr", "run", "c.yaml", "--quiet"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, cwd=project.folder, text=True)
+        read, write = os.pipe()
+        os.write(write, backlog.encode())
+        self.process = subprocess.Popen(command, stdin=read, env=environment, cwd=project.folder, text=True)
+        os.close(read)
+        self.process.stdin = os.fdopen(write, "w")
 
     def lines(self, name: str) -> list[dict[str, object]]:
         path = self.project.folder / name
@@ -173,11 +177,9 @@ def test_a_broker_that_is_killed(project: Project, tmp_path: Path) -> None:
 
 
 def test_a_silent_pipe_that_is_a_backlog_first(project: Project) -> None:
-    run = Running(project, 'path: "-"')
+    backlog = "".join(element(f"old{number}", 600 - number) + "\n" for number in range(600)) + element("half")[:20]
+    run = Running(project, 'path: "-"', backlog)  # the backlog waits in the pipe, so none of it is behind the clock
     try:
-        assert run.process.stdin is not None
-        run.process.stdin.write("".join(element(f"old{number}", 600 - number) + "\n" for number in range(600)) + element("half")[:20])
-        run.process.stdin.flush()  # the backlog waited in the pipe, so none of it is behind the clock
         run.wait_for("Left", "old599")
         run.wait_for("Silent", "old599")
         assert run.lines("dead.ndjson") == []

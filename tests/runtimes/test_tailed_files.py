@@ -33,7 +33,7 @@ def tail(project: Project, text: str) -> None:
     [
         (f"{ROWS}, path: '-', tail: true", "standard input goes on by itself"),
         (f"{ROWS}, path: a.csv.gz, tail: true", "a.csv.gz is compressed"),
-        (f"{ROWS}, path: 'https://e.org/a.csv', tail: true", "tail is of files"),
+        (f"{ROWS}, path: 's3://lake/a.csv', tail: true", "tail is of files"),
         (f"{ROWS}, path: a.csv, encoding: utf-16, tail: true", "utf-16 is recoded from its start"),
         (
             "format: csv, time: t, map: '[] :x {$number} .', path: a.csv, tail: true",

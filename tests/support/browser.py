@@ -95,6 +95,10 @@ class Page:
             self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x + (to - x) * part, y=y, button="left", buttons=1)
         self.send("Input.dispatchMouseEvent", type="mouseReleased", x=to, y=y, button="left", clickCount=1)
 
+    def type(self, text: str) -> None:
+        """Type a text where the focus is."""
+        self.send("Input.insertText", text=text)
+
     def press(self, key: str) -> None:
         """Press a key."""
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
@@ -123,8 +127,11 @@ class Browser:
         self.address = address
 
     @contextmanager
-    def page(self, path: Path, *, width: int = 1400, height: int = 1000, scheme: str = "light", script: bool = True) -> Iterator[Page]:
-        """The page of a file, opened after all listeners are registered. `script`: False turns JavaScript off."""
+    def page(
+        self, path: Path | str, *, width: int = 1400, height: int = 1000, scheme: str = "light", script: bool = True
+    ) -> Iterator[Page]:
+        """The page of a file or a URL, opened after all listeners are registered. `script`: False turns JavaScript off."""
+        url = path if isinstance(path, str) else path.resolve().as_uri()
         with urlopen(Request(f"http://{self.address}/json/new?about:blank", method="PUT"), timeout=PATIENCE) as answer:
             target = json.load(answer)
         with connect(target["webSocketDebuggerUrl"], max_size=None, open_timeout=PATIENCE) as socket:
@@ -134,8 +141,8 @@ class Browser:
             page.send("Emulation.setScriptExecutionDisabled", value=not script)
             page.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
             page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-            page.send("Page.navigate", url=path.resolve().as_uri())
-            page.wait("document.readyState === 'complete' && location.protocol === 'file:'")
+            page.send("Page.navigate", url=url)
+            page.wait("document.readyState === 'complete' && location.protocol !== 'about:'")
             if script:
                 page.frame()
             yield page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -50,7 +50,6 @@ class PostServer:
 def post_server(script: Script = lambda number, request: 200, *, port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[PostServer]:
     """Serve while the context is open."""
     port = port or free_port()
-    loop, started, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
     server = PostServer(f"{'https' if tls else 'http'}://127.0.0.1:{port}")
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -67,10 +66,21 @@ def post_server(script: Script = lambda number, request: 200, *, port: int = 0, 
             server.accepted.append(posted)
         return answer
 
+    with answering(handle, port, tls):
+        yield server
+
+
+@contextmanager
+def answering(
+    handle: Callable[[web.Request], Awaitable[web.StreamResponse]], port: int, tls: ssl.SSLContext | None = None, *, cancels: bool = False
+) -> Iterator[None]:
+    """Answer all requests to a port by a coroutine while the context is open, in a thread. `cancels`: it ends when its client leaves."""
+    loop, started, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+
     async def serve() -> None:
         application = web.Application(client_max_size=1 << 30)
         application.router.add_route("*", "/{any:.*}", handle)
-        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        runner = web.AppRunner(application, shutdown_timeout=0.1, handler_cancellation=cancels)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
         started.set()
@@ -81,7 +91,7 @@ def post_server(script: Script = lambda number, request: 200, *, port: int = 0, 
     thread.start()
     assert started.wait(10)
     try:
-        yield server
+        yield
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(10)

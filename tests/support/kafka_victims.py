@@ -24,12 +24,13 @@ from typing import Any, Final
 
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
+from dotr.streams.connectors.kafka.producing import TransactionBatches, transaction_name
 from dotr.streams.connectors.kafka.topics import KafkaDestination
-from dotr.streams.connectors.kafka.transactions import TransactionBatches, transaction_name
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.streams.sinks.events import OutputTerms
-from dotr.streams.sinks.messages import MessageFormat, event_encoder
+from dotr.streams.sinks.messages import MessageFormat
+from tests.support.outputs import numbering_encoder
 
 MOMENTS: Final = ("before", "in", "committing", "after", "broker")
 WAITING: Final = "waiting"
@@ -61,6 +62,8 @@ class Moments:
             found = write(sink, number, Interrupted(blocks, partial(self._behind, name, sink)), check)
             if name == "after":
                 end_here()
+            if name == "committing":
+                time.sleep(60)  # the timer ends this process; without the wait, fast transactions pass the moment of the next process
             return found
 
         return writing
@@ -117,7 +120,7 @@ def firings_of(batch: int) -> list[list[Firing]]:
 
 
 def encoder_of(pipeline: str = "victim") -> Callable[[], Any]:
-    return partial(event_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), ["room"], pipeline=pipeline), "room"))
+    return partial(numbering_encoder, MessageFormat(StreamFormat.NDJSON, OutputTerms(Clock(), ["room"], pipeline=pipeline), "room"))
 
 
 def sink_alone(servers: str, topic: str, folder: Path, batches: int, moments: Moments) -> None:

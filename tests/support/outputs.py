@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from dotr.model.stream import Firing
+from dotr.streams.sinks.messages import Encoder, MessageFormat, event_encoder, numbering
+
 _PREFIXES: Final = re.compile(r"(?:@prefix [^\n]*\n)*")
 
 
@@ -16,3 +19,9 @@ def joined(files: Iterable[Path]) -> str:
     headers = [found[0] for text in texts if (found := _PREFIXES.match(text))]
     assert len(set(headers)) <= 1, set(headers)
     return "".join([*headers[:1], *[text[len(header) :] for header, text in zip(headers, texts, strict=True)]])
+
+
+def numbering_encoder(format: MessageFormat) -> Encoder[Firing]:
+    """The encoder of an output that has all events, with the ordinals that the run gives them."""
+    encode, number = event_encoder(format), numbering()
+    return lambda firings: encode(number(firings))

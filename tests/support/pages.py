@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dotr.commands.check.problems import check
-from dotr.commands.test.run import run_tests
+from dotr.commands.test.reports import run_tests
 from dotr.errors.diagnostics import Severity
 from dotr.model.places import Document
 from tests.oracle.cases import read_turtle

@@ -33,8 +33,8 @@ VALUES = [3, 7, 4, 8, 2, 9, 3, 6, 7, 5]
 def events() -> list[tuple[int, str, str]]:
     """What is written, in order."""
     out = Path("out")
-    files = sorted(out.glob("*.ndjson")) if out.is_dir() else [out] if out.exists() else []
-    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    files = sorted(out.glob("*.ndjson")) or [out]
+    lines = [json.loads(line) for file in files if file.is_file() for line in file.read_text().splitlines()]
     return [(each["time"], each["rule"], json.dumps(each["attributes"], sort_keys=True)) for each in lines]
 
 

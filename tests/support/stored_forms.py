@@ -19,6 +19,7 @@ from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.engine.state.log import LogSegment, Manifest, encode_consumption, encode_events
 from dotr.engine.state.schema import RuleState, StateSchema, knowledge_digests, state_schema
 from dotr.evaluation.expressions import equality_key
+from dotr.evaluation.files.stores import Location
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.programs import compile_program, fingerprint
@@ -99,7 +100,7 @@ def _checkpoint(layout: CheckpointLayout) -> str:
 
 def _journal() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
-        journal.Journal(Path(folder), {}).add("in", [FoundFile("a"), FoundFile("b")])
+        journal.Journal(Location(folder), {}).add("in", [FoundFile("a"), FoundFile("b")])
         return {path.name: path.read_text() for path in Path(folder).iterdir()}
 
 
@@ -107,9 +108,9 @@ def _figures() -> dict[str, str]:
     size = BucketSize(0, 1, (3, 0), 120)
     kept = tally.StoredTotals(4, TOTALS, Totals(), {(0, 1): size}, ((tally.PortTotals("Reading", 1), tally.PortTotals("E", None)),))
     with tempfile.TemporaryDirectory() as folder:
-        tally.write_totals(Path(folder), kept)
+        tally.write_totals(Location(folder), kept)
         watermarks.write_inputs(Path(folder), watermarks.InputFigures([("in", 5, False), ("out", LAST_MICRO, True)]))
-        assert tally.read_totals(Path(folder)) == kept
+        assert tally.read_totals(Location(folder)) == kept
         return {path.name: path.read_text() for path in sorted(Path(folder).iterdir())}
 
 

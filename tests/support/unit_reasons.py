@@ -14,7 +14,7 @@ from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple, Tripl
 from dotr.explanations.evidence.reasons import proofs_of
 from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.why import WhyExplainer
-from dotr.languages.epsparql.explanation.reasons import IntervalReason
+from dotr.languages.epsparql.explanation.text import IntervalReason
 from dotr.languages.lars.explanation.reasons import LarsEventReason
 from dotr.languages.lars.model import ReportKind
 from dotr.languages.programs import compile_program

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dotr.syntax import names as characters
 from dotr.syntax.names import name_characters
 from dotr.syntax.sparql.tokens import _lexer
-from dotr.syntax.turtle.tokens import name_tokens
+from dotr.syntax.turtle.terms import name_tokens
 
 pytestmark = pytest.mark.core
 

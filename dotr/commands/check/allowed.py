@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 
 from dotr.commands.test.files import TestFile
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import Allowance, Diagnostic, Severity, Silenced, did_you_mean
-from dotr.languages.allowances import without_allowed
+from dotr.errors.diagnostics import Allowance, Diagnostic, Severity, Silenced, did_you_mean, without_allowed
 from dotr.languages.codes import RuleCode
 from dotr.languages.registry import chapters
 from dotr.model.places import Span

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, assert_never
 
 from dotr.commands.check.sample import (
@@ -26,27 +28,30 @@ from dotr.commands.check.sample import (
 )
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import MOST_TERMS, ObjectSource, StreamObjects, StreamTerms, TermDependencies
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.languages.programs import warnings_on_streams
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Select, Var
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource, Window
+from dotr.model.stream import Element
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, CellType, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import XSD, Prefixes, Term, Triple
-from dotr.model.time import UNITS, Clock, Unit
+from dotr.model.time import LAST_MICRO, UNITS, Clock, Micros, Unit
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, present_files, read_inputs
 from dotr.runtimes.pipeline.sections import InputSection
+from dotr.runtimes.pipeline.spark_tables import SparkInput
 from dotr.streams.formats.csv.map import header_of
 from dotr.streams.formats.json.records import member_paths
-from dotr.streams.formats.maps import cells_of_time, time_cells, written_name
-from dotr.streams.records import InputFile
+from dotr.streams.formats.mapping.maps import cells_of_time, time_cells, written_name
+from dotr.streams.records import InputFile, Record
 from dotr.streams.time_formats import date_form, drain_repeated_hours
 from dotr.streams.times import other_unit
 from dotr.syntax import scan
-from dotr.syntax.rendering import duration_text, term_text
+from dotr.syntax.rendering import duration_text, term_text, turtle_text
 from dotr.syntax.turtle.parser import parse_template
 from dotr.temporal.layout.retention import roles, scope_of
 
@@ -84,12 +89,18 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
     lines: list[str] = []
     samples: list[InputSample] = []
     streamed: dict[str, frozenset[Term]] = {}
+    tables = sample_tables(config, program, inputs.tables, most) if inputs.tables else {}
     for number, section in enumerate(config.settings.input):
-        sample = InputSample(StreamTerms(()), most)
         drain_repeated_hours()
-        reason = _read(sample, section, inputs)
+        if section.name in tables:
+            sample, told = tables[section.name]
+            lines += told
+            reason = "" if sample.files else "none"
+        else:
+            sample = InputSample(StreamTerms(()), most)
+            reason = _read(sample, section, inputs)
+            lines += [f"Input {section.name}: {reason}"] if reason else []
         if reason:
-            lines.append(f"Input {section.name}: {reason}")
             continue
         samples.append(sample)
         if len(sample.terms.terms) < MOST_TERMS:
@@ -158,7 +169,8 @@ class _CheckedInput:
 
     def _counted(self, number: int) -> str:
         """A number of records, with the noun."""
-        return f"{number:,} {'row' if self.section.format in ('csv', 'parquet') else 'record'}{'' if number == 1 else 's'}"
+        noun = "row" if self.section.format in ("csv", "parquet") or self.section.spark else "record"
+        return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
     @property
     def _lateness(self) -> str:
@@ -308,13 +320,15 @@ class _CheckedInput:
         """A line about the input: its records, their times, and the least lateness without late
         records."""
         sample, total = self.sample, self.sample.count + self.sample.unreadable.count
-        files = "" if self.section.path == "-" else f" of {sample.files:,} file{'' if sample.files == 1 else 's'}"
+        files = "" if self.section.path == "-" or self.section.spark else f" of {sample.files:,} file{'' if sample.files == 1 else 's'}"
         first = "the first " if sample.full else ""
         text = f"Input {self.section.name}: {first}{self._counted(total)}{files}"
         if not sample.count:
             return f"{text}, none of them readable."
         clock = self._clock
         text += f", from {format_time(sample.least, clock)} to {format_time(sample.greatest, clock)}; "
+        if self.section.spark is not None:
+            return f"{text[:-2]}."  # which of them are late depends on Spark's batches
         if self.section.one_per_instant is True:
             return f"{text}one_per_instant loses {f'{sample.late + sample.repeated:,}' if sample.late or sample.repeated else 'none'}."
         needed = duration_text(sample.behind) if sample.behind else "0 s"
@@ -558,3 +572,82 @@ def _remedy(slot: TemplateSlot) -> str:
             return f'write {{{column}}} or "{{{column}}}"^^xsd:decimal there'
         case _:
             return ""
+
+
+# First rows of inputs that Spark reads, for `dotr check --data`: their columns, and the triples of
+# one of them.
+
+
+def sample_tables(
+    config: Config, program: CompiledProgram, tables: Sequence[SparkInput], most: int
+) -> Mapping[str, tuple[InputSample, list[str]]]:
+    """A sample of each input by its name, with lines about its columns and its first row.
+
+    `most`: the number of rows that are read of each. Raises `Refused`: without Spark (S101), and
+    with the problems of all tables, columns and maps.
+    """
+    from dotr.runtimes.spark.start.installation import java_problem, pyspark_problem
+
+    if (problem := java_problem() or pyspark_problem()) is not None:
+        raise refuse(
+            "S101", f"Spark, which reads the inputs, cannot run here: {problem}", hint="Install Java 17 or later, and dotr[spark]."
+        )
+    from dotr.runtimes.frames.reading import read_record
+    from dotr.runtimes.frames.run import open_tables
+    from dotr.runtimes.frames.stream import selected
+    from dotr.runtimes.spark.exchange.errors import failure_of
+    from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
+    from dotr.runtimes.spark.start.session import reading_session
+
+    settings = config.settings
+    conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
+    found: dict[str, tuple[InputSample, list[str]]] = {}
+    try:
+        with reading_session(f"{settings.name}: check", settings.spark.master, conf) as session:
+            is_batch = True
+            try:
+                opened = open_tables(session, program, tables, streaming=False)
+            except Refused:
+                opened, is_batch = open_tables(session, program, tables, streaming=tables[0].streaming), not tables[0].streaming
+            for each, stream, source in zip(tables, opened.streams, opened.sources, strict=True):
+                sample, columns = InputSample(StreamTerms(()), most), ", ".join([f"{name} {kind}" for name, kind in stream.df.dtypes])
+                lines = [f"Input {each.name}: the columns of {each.named} are {columns}."]
+                found[each.name] = sample, lines
+                if not is_batch:
+                    lines.append(f"Input {each.name}: its rows are read in a run, and none are there to be read now.")
+                    continue
+                rows = selected(stream.df, source).select("time", "record").limit(most + 1).collect()
+                like = replace(each.like, path=each.named, map=None, delay=LAST_MICRO // 2)
+
+                records = _records(rows, partial(read_record, source))
+                sample.read(like, iter(records))
+                sample.ended = len(rows) <= most
+                sample.zoned.count = sample.count if source.is_dated else 0
+                clock = Clock(like.unit, source.is_dated, like.zone)
+                lines += _example(records, clock, like)
+    except JVM_ERRORS as error:
+        raise failure_of(error_text(error), Path("spark.log")) from None
+    return found
+
+
+def _records(rows: Iterable[tuple[Micros | None, str | None]], read: Callable[[str | None], tuple[Triple, ...]]) -> list[Record]:
+    """The records of rows, each its time and its text, which `read` makes triples."""
+    records = []
+    for number, (time, text) in enumerate(rows, 1):
+        element, why = None, "its time is NULL or out of range"
+        if time is not None:
+            try:
+                element = Element(time, read(text))
+            except ValueError as error:
+                why = str(error)
+        records.append(Record(number, number + 1, number, time if element else None, element, b"", "" if element else why))
+    return records
+
+
+def _example(records: Iterable[Record], clock: Clock, like: InputFile) -> list[str]:
+    """The line of the first readable row: its time and its triples."""
+    element = next((each.element for each in records if each.element is not None), None)
+    if element is None:
+        return []
+    text = turtle_text(element.triples, {"xsd": XSD, **dict(like.prefixes)})
+    return [f"Input {like.input}: its first row is, at {format_time(element.time, clock)}: {text}"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Final
 
@@ -21,6 +20,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.evaluation.triples.index import NO_ENDS, TripleIndex
 from dotr.instant.datalog.dependencies import patterns_in
 from dotr.languages.declarations import declared_prefixes
+from dotr.model import dataclass
 from dotr.model.algebra import BgpItem, Const, Link, PathPattern, TriplePattern
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
@@ -29,7 +29,6 @@ from dotr.model.terms import RDF_TYPE, Prefixes, Term, Triple, unescaped
 from dotr.model.traverse import walk
 from dotr.runtimes.pipeline.config import Config
 from dotr.syntax import scan
-from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.turtle.parser import parse_template
 from dotr.temporal.layout.retention import roles
 
@@ -96,8 +95,8 @@ def misspelt_names(program: CompiledProgram, texts: StreamTexts) -> Iterator[Dia
 
 
 def _warning(kind: str, name: Term, close: Term, place: Span, count: int) -> Diagnostic:
-    written = place.text
     local, meant = _split(name)[1], _split(close)[1]
+    written = place.text if place.text.endswith(local) else name  # the place of a mapping is the name of its file
     corrected = close if written.startswith("<") else written.removesuffix(local) + meant
     message = f"the {kind} {written} occurs once, and {corrected} {count:,} times: is it misspelt?"
     hint = f"Did you mean {corrected}? If not: # dotr: allow {_CODE} (the reason) above the statement."
@@ -155,11 +154,10 @@ class _Vocabulary:
                 self._add_pattern(pattern)
         for rule in program.rules.rules:
             self._add_template(rule.template)
-        for document in program.spec.datalog:
-            for datalog in parse_datalog(document, program.spec.prefixes):
-                for node in (*datalog.head, *(node for item in datalog.body for node in walk(item))):
-                    if isinstance(node, TriplePattern):
-                        self._add_pattern(node)
+        for datalog in program.own_datalog:
+            for node in (*datalog.head, *(node for item in datalog.body for node in walk(item))):
+                if isinstance(node, TriplePattern):
+                    self._add_pattern(node)
 
     def add_map(self, document: Document, prefixes: Prefixes) -> None:
         """Add the names of the map of a CSV input; a broken one is reported elsewhere."""

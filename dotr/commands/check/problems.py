@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -26,22 +26,23 @@ from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.stream_terms import StreamObjects
 from dotr.engine.unit_runs import engine_unit
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
+from dotr.instant.datalog.background.compiled_cache import CachePolicy
 from dotr.instant.datalog.background.knowledge import problems_of
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.codes import RuleCode
 from dotr.languages.declarations import nothing_said
 from dotr.languages.programs import compile_program, rules_alone, warnings_on_conditions, warnings_on_windows, warnings_with_form
 from dotr.languages.registry import RuleLanguage, extension_problem
+from dotr.model import dataclass
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.terms import Prefixes
 from dotr.model.units import FedGraphs
 from dotr.runtimes.pipeline.build import check_files
 from dotr.runtimes.pipeline.config import Config, matching_files, read_config, read_document
-from dotr.runtimes.pipeline.inputs import grows
+from dotr.runtimes.pipeline.elements import grows
 from dotr.runtimes.pipeline.outputs import chosen_events
 from dotr.runtimes.pipeline.sections import SHOW_ATTRIBUTES, Settings
-from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.yaml import read_tree
 from dotr.temporal.layout.units import StreamUnit
 
@@ -289,7 +290,7 @@ def _check_program(
 
     Problems that are only consequences of missing files are left out."""
     try:
-        program = compile_program(spec, None if config is None else config.cache_policy())
+        program = compile_program(spec, CachePolicy.default() if config is None else config.cache_policy())
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
         of_rules = [*warnings_on_conditions(program, stream_objects), *misspelt_names(program, texts)]
         with_data = allowed.kept([*of_rules, *warnings_on_windows(program, stream_objects)], comments)
@@ -372,6 +373,8 @@ def _add_state(
 
 
 def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
+    from dotr.syntax.datalog import parse_datalog
+
     try:
         return problems_of(parse_datalog(document, spec.prefixes))
     except Refused:
@@ -410,7 +413,7 @@ def _check_units(paths: Sequence[str], allowed: AllowedWarnings) -> list[Diagnos
     """Problems of rule files of several languages as one program, which no configuration names."""
     try:
         documents = tuple(map(read_document, paths))
-        program = compile_program(ProgramSpec(documents))
+        program = compile_program(ProgramSpec(documents), CachePolicy.default())
     except Refused as refused:
         declares = any("prefix" in each.span.document.text.lower() for each in refused.diagnostics if each.span)
         return _prefixes_once(refused.diagnostics, declares)
@@ -447,6 +450,8 @@ def _prefix(span: Span | None) -> str:
 
 
 def _check_datalog(path: str, allowed: AllowedWarnings) -> list[Diagnostic]:
+    from dotr.syntax.datalog import parse_datalog
+
     try:
         document = read_document(path)
         allowed.kept([], allowances(document))

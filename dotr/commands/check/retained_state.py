@@ -11,12 +11,13 @@ EP-SPARQL units.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.explanations.descriptions import described
 from dotr.languages.declarations import declared_prefixes
+from dotr.model import dataclass
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import EVER, Micros

@@ -6,12 +6,13 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
 from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
+from dotr.model import dataclass
 from dotr.model.calendars import zone_of
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import RDF_TYPE, Term, Triple, is_iri, unescaped

@@ -13,15 +13,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from dotr.errors.diagnostics import refuse
+from dotr.model import dataclass
 from dotr.streams.formats.json.cuts import document_cuts, has_object_per_line, line_cuts
-from dotr.streams.formats.json.paths import Step, parse_path, step_text
 from dotr.streams.formats.json.records import DECODER
 from dotr.streams.formats.lines import open_lines
+from dotr.streams.formats.mapping.json_paths import Step, parse_path, step_text
 from dotr.streams.formats.parquet import rows_of
 from dotr.streams.records import START
 

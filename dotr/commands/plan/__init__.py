@@ -40,24 +40,25 @@ def plan(pipeline: Pipeline) -> list[str]:
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     every = "rules and queries" if pipeline.program.units else "rules"
     if checkpoint.layout is None:
-        return [f"There is no checkpoint {checkpoint.folder} yet: all {every} start empty."]
+        return [f"There is no checkpoint {checkpoint.home} yet: all {every} start empty."]
     checkpoint.check()
     required, kept = required_layout(pipeline), checkpoint.layout.layers
     found = checkpoint.preview(required, pipeline.program)
     position = checkpoint.offset()
     if position is None or position.time == BEGINNING:
-        return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all {every} start empty."]
+        return [f"No instant has closed yet in the checkpoint {checkpoint.home}: all {every} start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else format_time(position.time, pipeline.clock)
     knowledge = [] if found.knowledge_warning is None else [found.knowledge_warning]
     renamed = [
         f"{name} means what {old} meant: under its old name it keeps its state."
         for name, old in renamed_rules(pipeline.program, found.before).items()
     ]
-    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *knowledge, *map(str, found.verdicts), *renamed]
+    lines = [f"The checkpoint {checkpoint.home} has come to {where}.", *knowledge, *map(str, found.verdicts), *renamed]
     settings, buckets = pipeline.spark, checkpoint.layout.buckets
     if (
         kept
         and required.layers
+        and not required.tables
         and (line := buckets_line(buckets, cores := cores_of_master(settings.master, settings.conf), settings.buckets))
     ):
         lines.append(line)

@@ -21,6 +21,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the answer of the run; returns the exit code: 1 where none runs, 2 where it refuses."""
     from pathlib import Path
 
+    from dotr.evaluation.files.stores import Location
     from dotr.runtimes.pipeline.config import read_config
     from dotr.runtimes.pipeline.output_files import Target
     from dotr.runtimes.pipeline.outputs import targets_of
@@ -29,7 +30,7 @@ def execute(options: argparse.Namespace) -> int:
     if Path(options.run).suffix in (".yaml", ".yml") or Path(options.run).is_file():
         targets = targets_of(read_config(options.run, options.options))
     else:
-        targets = (Target("checkpoint", options.run.removeprefix("file://"), checkpoint=True),)
+        targets = (Target("checkpoint", str(Location.of(options.run)), checkpoint=True),)
     answer = request_reload(targets)
     if answer is None:
         print_stderr(f"No run of {options.run} is going on: a run reads its rules when it starts (dotr run).")

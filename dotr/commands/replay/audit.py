@@ -27,7 +27,7 @@ def execute(options: argparse.Namespace) -> int:
     from dotr.commands.replay.text import audit_json, audit_lines
     from dotr.commands.why.questions import open_replays, time_of
     from dotr.evaluation.expressions.values.times import format_time
-    from dotr.runtimes.pipeline.config import RECORDED, read_config
+    from dotr.runtimes.pipeline.config import OF_INPUTS, read_config
     from dotr.runtimes.pipeline.written import written_outputs
 
     if options.show < 0:
@@ -49,7 +49,7 @@ def execute(options: argparse.Namespace) -> int:
         content = {"differs": differs, "to": at, "bound": bound.origin or None, "outputs": shown, "not_compared": others}
         print_stdout(json.dumps(content, ensure_ascii=False, indent=2))
     else:
-        changes = [word for each in options.options for word in ([each] if each.startswith(RECORDED) else ["--set", each])]
+        changes = [word for each in options.options for word in ([each] if each.startswith(OF_INPUTS) else ["--set", each])]
         command = shlex.join([options.config, *changes])
         until = "to the end" if at is None else f"up to {at} ({bound.origin})"
         for each in audits:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,13 +24,15 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.engine.state.schema import renamed_rules, state_schema
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.instant.instants import published_firings
 from dotr.languages.programs import compile_program
-from dotr.model.stream import Firing
+from dotr.model import dataclass
+from dotr.model.stream import NO_INPUTS, Firing, PublishedInputs
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.external_sort import SortedRuns, SpillFormat, merge_runs
-from dotr.runtimes.pipeline.config import RECORDED, Config, read_config
+from dotr.runtimes.pipeline.config import OF_INPUTS, Config, read_config
 from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
-from dotr.runtimes.pipeline.outputs import targets_of
+from dotr.runtimes.pipeline.outputs import published_inputs, targets_of
 from dotr.runtimes.pipeline.replay import replay_of_inputs
 from dotr.runtimes.pipeline.written import WrittenEvent, WrittenOutput
 from dotr.temporal.layout.units import units_by_label
@@ -94,13 +96,13 @@ def open_pair(path: str, against: str | None, options: Sequence[str], head: int 
         path: the configuration without the change.
         against: the configuration with the change; None: the same one.
         options: values that change the configuration with the change, as those of `--set`; a
-            recording (`RECORDED`) is read by both.
+            recording or a start (`OF_INPUTS`) is that of both.
         head: the number of elements that are read of each; None: all.
 
     Raises:
         Refused: a file cannot be read or is wrong, or there is nothing to compare.
     """
-    recorded = [each for each in options if each.startswith(RECORDED)]
+    recorded = [each for each in options if each.startswith(OF_INPUTS)]
     changes = [each for each in options if each not in recorded]
     if against is None and not changes:
         hint = "Name another configuration, --against OTHER, or change a value: --set rules.0=rules/new.dotr"
@@ -128,6 +130,7 @@ def _are_same(configs: Sequence[Config], inputs: Sequence[Inputs]) -> bool:
     (one, other), (a, b) = configs, inputs
     copied = any(each.standard for each in a.growing)
     same = a.files == b.files and a.growing == b.growing and a.topics == b.topics
+    same = same and [each.replay for each in one.settings.input] == [each.replay for each in other.settings.input]
     return same and (not copied or targets_of(one)[-1].path == targets_of(other)[-1].path)
 
 
@@ -179,11 +182,18 @@ def _steps_apart(pair: ProgramPair) -> Iterator[tuple[_Firings, _Firings]]:
         yield before, after
 
 
-def replayed(replay: Replay) -> Iterator[tuple[Micros, _Firings]]:
-    """The time of each instant in µs since 1970, and the firings since the one before."""
+def replayed(replay: Replay, published: PublishedInputs = NO_INPUTS) -> Iterator[tuple[Micros, _Firings]]:
+    """The time of each instant in µs since 1970, and the firings since the one before; `published`:
+    also the elements of these inputs."""
     engine = Engine(replay.program, replay.clock)
     for instant in replay.instants():
-        yield instant.time, _step(engine, instant)
+        if published.names and instant.graphs:
+            firings, closed = engine.step(instant.time, instant.graphs)
+            engine.failed.clear()
+            left_out = {each.element for each in closed.rejected}
+            yield instant.time, [*published_firings(published, instant.time, instant.inputs, instant.graphs, left_out), *firings]
+        else:
+            yield instant.time, _step(engine, instant)
     if replay.ended:
         yield LAST_MICRO, [firing for firings in engine.finish() for firing in firings]
 
@@ -201,9 +211,9 @@ def _head(replay: Replay, elements: int) -> Replay:
         left = elements
         if not left:
             return
-        for time, graphs, places in replay.read(on_reject):
-            yield ReplayedInstant(time, graphs[:left], places[:left])
-            left -= len(graphs)
+        for instant in replay.read(on_reject):
+            yield ReplayedInstant(instant.time, instant.graphs[:left], instant.places[:left], instant.inputs[:left])
+            left -= len(instant.graphs)
             if left <= 0:
                 return
 
@@ -391,7 +401,7 @@ def audited(config: Config, replay: Replay, outputs: Sequence[WrittenOutput], gi
             for event in output.events():
                 last = max(last, event.time)
                 events.add([event._replace(attributes=None)], 1)
-        for time, firings in replayed(replay):
+        for time, firings in replayed(replay, published_inputs(config)):
             passed = time
             for output, events in sides:
                 found = [each for firing in firings if (each := output.expected(firing)) is not None]
@@ -408,8 +418,8 @@ def audited(config: Config, replay: Replay, outputs: Sequence[WrittenOutput], gi
 def _bound_of_run(config: Config, last: Micros, ended: bool) -> Bound:
     """The bound that follows from the checkpoint, else from the last event written."""
     *paths, checkpoint = targets_of(config)
-    on_spark = not any(Path(each.path).is_file() for each in paths if each.purpose == "output")
-    if on_spark and Path(checkpoint.path, "dotr.json").exists():
+    on_spark = not any(each.location.look() is not None for each in paths if each.purpose == "output")
+    if on_spark and (checkpoint.location / "dotr.json").look() is not None:
         from dotr.runtimes.spark.start.installation import pyspark_problem
 
         if pyspark_problem() is None:

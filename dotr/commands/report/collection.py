@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
@@ -15,6 +14,7 @@ from dotr.commands.report.data import InputSummary, Lane, LaneKind, RejectedExam
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
 from dotr.engine.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.stream_terms import stream_terms
+from dotr.model import dataclass
 from dotr.model.stream import DeadLetter, Element, Firing, Reason, output_order
 from dotr.model.terms import Label, Prefixes, Term, Triple
 from dotr.model.time import Micros

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import NamedTuple
 
+from dotr.model import dataclass
 from dotr.model.stream import Reason
 from dotr.model.terms import Variable
 from dotr.model.time import Clock, Micros

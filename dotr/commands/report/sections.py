@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 from typing import Final
 
 from dotr.commands.report.data import InputSummary, ProofStep, RejectedExample, RejectedSummary, ReportData, RuleSummary
-from dotr.commands.report.markup import Child, Markup, element, join
+from dotr.errors.markup import Child, Markup, element, join
 from dotr.errors.terminal import escape_controls
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.stream import Reason

@@ -37,7 +37,7 @@ def status(folder: str, form: str, *, quick: bool) -> str:
 
     checkpoint = status_of(folder)
     state: StoreReading = None
-    if not quick and checkpoint.batch is not None and checkpoint.layout.layers:
+    if not quick and checkpoint.batch is not None and checkpoint.layout.layers and not checkpoint.layout.tables:
         state = java_problem()
         if state is None:
             try:
@@ -53,12 +53,12 @@ def _time_text(checkpoint: CheckpointStatus, moment: Micros | None) -> str | int
 
 def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
     yield f"Pipeline {checkpoint.layout.pipeline}, checkpoint {checkpoint.folder}"
-    if checkpoint.batch is None or checkpoint.written_at is None:
+    if checkpoint.batch is None:
         yield "No batch is written yet."
     else:
-        ago = _age_text(time.time() - checkpoint.written_at)
+        ago = "" if checkpoint.written_at is None else f" {_age_text(time.time() - checkpoint.written_at)} ago"
         yield f"Last batch: {checkpoint.batch}, " + (
-            f"and the state moved {ago} ago, for other rules" if checkpoint.is_moved_state else f"written {ago} ago"
+            f"and the state moved{ago}, for other rules" if checkpoint.is_moved_state else f"written{ago}"
         )
     if checkpoint.under_way is not None:
         rest = "it is under way, or was cut off and is done again at the next start."
@@ -90,6 +90,9 @@ def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
         if len(files) > len(going):
             noun = "partition" if files[-1].is_partition else "file"
             yield f"    {count_text(len(files) - len(going), noun)} read to the end"
+    if checkpoint.streams:
+        yield "Published streams:"
+        yield from (f"  {base}: {count_text(end, 'element')}; the last {end - first:,} are kept" for base, first, end in checkpoint.streams)
     yield from _state(checkpoint, state)
 
 
@@ -192,6 +195,11 @@ def _as_json(checkpoint: CheckpointStatus, state: StoreReading) -> str:
             "ended": checkpoint.ended,
             "totals": totals,
             "inputs": inputs,
+            **(
+                {"streams": [dict(zip(("base", "first", "next"), each, strict=True)) for each in checkpoint.streams]}
+                if checkpoint.streams
+                else {}
+            ),
             "state": _state_json(checkpoint, state),
         },
         ensure_ascii=False,

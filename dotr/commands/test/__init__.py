@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from dotr.commands.common import Commands, loading_modules
+from dotr.commands.common import Commands
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.errors.fallbacks import drain_fallbacks
 from dotr.errors.terminal import print_stderr, print_stdout
@@ -20,7 +20,7 @@ from dotr.errors.terminal import print_stderr, print_stdout
 if TYPE_CHECKING:
     from dotr.commands.test.cases import LoadedTest
     from dotr.commands.test.coverage import Coverage
-    from dotr.commands.test.run import Outcome
+    from dotr.commands.test.reports import Outcome
 
 
 def add_parser(commands: Commands) -> None:
@@ -86,8 +86,7 @@ class _TestRuns:
 
     def once(self) -> int:
         """Run the tests once; returns the exit code."""
-        with loading_modules():
-            from dotr.commands.test.reports import counts, json_report, json_text
+        from dotr.commands.test.reports import counts, json_report, json_text
 
         options = self.options
         coverage = None
@@ -121,8 +120,7 @@ class _TestRuns:
     def _outcomes(self, coverage: Coverage | None) -> list[Outcome]:
         """The outcomes of the selected cases, each printed at once; their coverage is added to
         `coverage`."""
-        from dotr.commands.test.reports import outcome_text
-        from dotr.commands.test.run import Outcome, load_tests, run_case, selected
+        from dotr.commands.test.reports import Outcome, load_tests, outcome_text, run_case, selected
 
         outcomes: list[Outcome] = []
         for test in load_tests(self.options.paths, update=self.options.update):

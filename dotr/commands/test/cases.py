@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final
 
@@ -17,8 +16,10 @@ from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Rep
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
+from dotr.instant.datalog.background.compiled_cache import CachePolicy
 from dotr.instant.instants import merge
 from dotr.languages.programs import compile_program
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.model.stream import Fact, FedGraph, Firing, Instant, Reason, fed_stream, stream_name
 from dotr.model.terms import Label, Triple
@@ -189,7 +190,7 @@ def load_test(path: str, *, update: bool = False) -> LoadedTest:
     program = None
     if not problems:
         try:
-            program = compile_program(file.spec)
+            program = compile_program(file.spec, CachePolicy.default())
         except Refused as refused:
             problems += refused.diagnostics
     cases = read_cases(file, problems)

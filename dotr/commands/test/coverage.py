@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import NamedTuple, assert_never
 
@@ -23,6 +23,7 @@ from dotr.explanations.evidence.proofs import InstantProofs, program_rules
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.replay.recording import Recorder
+from dotr.model import dataclass
 from dotr.model.algebra import Expression
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, Role, Rule
 from dotr.model.terms import Label, Prefixes

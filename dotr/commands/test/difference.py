@@ -12,7 +12,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, RdfFormat, parse
@@ -20,6 +19,7 @@ from pyoxigraph import Triple as TripleTerm
 
 from dotr.evaluation.expressions.values.terms import NUMERIC, read
 from dotr.evaluation.expressions.values.times import format_time
+from dotr.model import dataclass
 from dotr.model.terms import RDF_TYPE, Prefixes, Term, Triple, Variable, is_triple, rename_blanks, triple_parts, without_blank_labels
 from dotr.model.time import Clock, Micros
 from dotr.syntax.rendering import predicate_text, term_text, turtle_text

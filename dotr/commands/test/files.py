@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,13 +10,15 @@ from pydantic import Discriminator, Field, Tag
 
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, refuse
+from dotr.evaluation.files.stores import Location
 from dotr.languages.registry import RuleLanguage
+from dotr.model import dataclass
 from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN
 from dotr.runtimes.pipeline.config import Config, ConfigFiles, matching_files, read_config, read_document
 from dotr.runtimes.pipeline.sections import UNION_TAGS, KnowledgeSection, TimeSection, WindowsSection, ZoneName, path_of_graph, validated
 from dotr.syntax.sections import Section
-from dotr.syntax.yaml import Location, Tree, read_tree
+from dotr.syntax.yaml import KeyPath, Tree, read_tree
 
 
 class ElementSection(Section):
@@ -116,7 +117,7 @@ class TestFile:
         """Paths and globs of the files that the test names, and those that its configuration names,
         relative to the working directory."""
         if self.config is None:
-            yield from _program_files(ConfigFiles(self.tree, Path(self.path).parent), self.section.rules, self.section.knowledge)
+            yield from _program_files(ConfigFiles(self.tree, Location.of(self.path).parent), self.section.rules, self.section.knowledge)
         else:
             yield self.config.path
             yield from _program_files(self.config.files, self.config.settings.rules, self.config.settings.knowledge)
@@ -126,7 +127,7 @@ class TestFile:
 
     def recording_path(self, recording: RecordingSection, case: int) -> str:
         """The path of the recording of a case, relative to the working directory."""
-        return ConfigFiles(self.tree, Path(self.path).parent).path(recording.file, ("cases", case, "stream", "file"))
+        return ConfigFiles(self.tree, Location.of(self.path).parent).path(recording.file, ("cases", case, "stream", "file"))
 
     @property
     def expected_prefixes(self) -> Mapping[str, str]:
@@ -162,7 +163,7 @@ def parse_file(document: Document) -> tuple[TestFile, list[Diagnostic]]:
     if section.config is None:
         if not section.rules:
             raise refuse("C202", "rules is missing", tree.span(()), "Name the rule files, or a `config` that does.")
-        spec, problems = ConfigFiles(tree, Path(path).parent).spec(
+        spec, problems = ConfigFiles(tree, Location.of(path).parent).spec(
             section.rules, section.knowledge, section.prefixes, section.time, section.windows, section.time_zone
         )
         return TestFile(section, tree, spec, section.prefixes), problems
@@ -170,12 +171,13 @@ def parse_file(document: Document) -> tuple[TestFile, list[Diagnostic]]:
     if own:
         message = f"a test has either `config`, or {', '.join(f'`{key}`' for key in own)} of its own"
         raise refuse("C204", message, tree.key_span((own[0],)), "Leave one of the two out.")
-    config = read_config(matching_files(ConfigFiles(tree, Path(path).parent).path(section.config, ("config",)), tree.span(("config",)))[0])
+    named = ConfigFiles(tree, Location.of(path).parent).path(section.config, ("config",))
+    config = read_config(matching_files(named, tree.span(("config",)))[0])
     spec, problems = config.spec()
     return TestFile(section, tree, spec, {**spec.prefixes, **section.prefixes}, config), problems
 
 
-def _with_terms(data: object, tree: Tree, location: Location = ()) -> object:
+def _with_terms(data: object, tree: Tree, location: KeyPath = ()) -> object:
     """Document with attribute values as spelled in YAML: `m: 3.0` is the term 3.0."""
     match data:
         case dict():

@@ -23,7 +23,6 @@ from dotr.model.stream import Fact, FedGraph
 from dotr.model.terms import RDF_TYPE, Term, Triple, is_blank, without_blank_labels
 from dotr.model.time import Micros
 from dotr.model.traverse import AlgebraNode, walk
-from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.rendering import term_text
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.units import units_by_label
@@ -161,9 +160,8 @@ def _terms_of_rules(program: CompiledProgram) -> Iterator[Term]:
     parts: dict[AlgebraNode, None] = dict.fromkeys(shared.query for shared in program.rules.queries)
     for rule in program.rules.rules:
         parts |= dict.fromkeys(role.source.query for role in roles(rule) if isinstance(role.source, FactSource))
-    for document in program.spec.datalog:
-        for datalog in parse_datalog(document, program.spec.prefixes):
-            parts |= dict.fromkeys((*datalog.head, *datalog.body))
+    for datalog in program.own_datalog:
+        parts |= dict.fromkeys((*datalog.head, *datalog.body))
     for part in parts:
         for node in walk(part):
             match node:

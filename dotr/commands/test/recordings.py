@@ -7,7 +7,6 @@ the file's name determines the format, and no element is late, as in any other s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from dotr.commands.test.files import RecordingSection, TestFile
 from dotr.engine.replay import ElementPlace
 from dotr.errors.diagnostics import Diagnostic, did_you_mean, refuse
 from dotr.evaluation.limits import LIMITS
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, FedGraph
 from dotr.model.terms import Triple

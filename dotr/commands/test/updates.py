@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -18,8 +17,9 @@ from dotr.commands.test.cases import LoadedTest, read_cases
 from dotr.commands.test.difference import Discrepancy, Item, attribute_terms, attributes_text, entry_text, graph_text, scalar_text
 from dotr.commands.test.files import parse_file
 from dotr.errors.diagnostics import Refused
+from dotr.model import dataclass
 from dotr.model.places import Document
-from dotr.syntax.yaml import Location, Tree
+from dotr.syntax.yaml import KeyPath, Tree
 
 _Part: TypeAlias = Literal["expect", "facts"]
 _PARTS: Final[tuple[_Part, ...]] = ("expect", "facts")
@@ -92,11 +92,11 @@ class _Layout:
 
     tree: Tree
 
-    def start(self, location: Location) -> int:
+    def start(self, location: KeyPath) -> int:
         """The offset at which a value begins."""
         return self.tree.spans[location].start
 
-    def end(self, location: Location) -> int:
+    def end(self, location: KeyPath) -> int:
         """The offset behind a value, without the comments and line ends that follow it."""
         span = self.tree.spans[location]
         if self.is_flow(location):
@@ -106,11 +106,11 @@ class _Layout:
             return max(self.end(child) for child in children)
         return span.start + len(span.text.rstrip())
 
-    def is_flow(self, location: Location) -> bool:
+    def is_flow(self, location: KeyPath) -> bool:
         """True if a value is written in brackets or braces."""
         return self.tree.spans[location].text[:1] in ("[", "{")
 
-    def in_flow(self, location: Location) -> bool:
+    def in_flow(self, location: KeyPath) -> bool:
         """True if a value is inside brackets or braces."""
         return any(self.is_flow(location[:length]) for length in range(len(location)))
 
@@ -130,7 +130,7 @@ class _ListEdits:
     def __init__(self, test: LoadedTest, number: int, part: _Part) -> None:
         self.test = test
         self.case = test.cases[number]
-        self.location: Location = ("cases", number, part)
+        self.location: KeyPath = ("cases", number, part)
         self.part = part
         self.layout = _Layout(test.file.tree)
         self.text = test.file.tree.document.text
@@ -175,10 +175,10 @@ class _ListEdits:
         (_, _, text) = attributes_text({f"x: {term}"}, self.prefixes)[2:-2].partition(": ")
         return text
 
-    def _keys(self, location: Location) -> list[str | int]:
+    def _keys(self, location: KeyPath) -> list[str | int]:
         return [each[-1] for each in self.test.file.tree.spans if len(each) == len(location) + 1 and each[:-1] == location]
 
-    def _replaced(self, location: Location, text: str) -> Edit:
+    def _replaced(self, location: KeyPath, text: str) -> Edit:
         return Edit(self.layout.start(location), self.layout.end(location), text)
 
     def _keys_to_write(self) -> set[str]:

@@ -212,7 +212,7 @@ def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()
         config = read_config(path, options)
         if case is not None:
             raise refuse("C218", f"{path} is a configuration, which has no cases", None, "Leave --case out, or name a rule test.")
-        return [replay_of_config(config, path)]
+        return [replay_of_config(config, f"{path} --start {config.start}" if config.start else path)]
     if options:
         raise refuse("C218", f"{path} is a rule test, in which --set changes nothing", None, "Leave --set out, or name a configuration.")
     test = load_test(path)

@@ -13,17 +13,15 @@ discards it).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
 from dotr.engine.state.log import Consumption, Manifest, added_since, live_consumption, live_events, track_consumption
 from dotr.engine.state.moves import is_moved, restore_moved
-from dotr.engine.state.pages import PagedState, pages_for
+from dotr.engine.state.pages import PagedState, SpillDatabase, pages_for, replicated_ports
 from dotr.engine.state.segments import SegmentMap, append_batch, read_segments
-from dotr.engine.state.shared_stores import replicated_ports
-from dotr.engine.state.spill import SpillDatabase
+from dotr.model import dataclass
 from dotr.model.time import Micros
 from dotr.temporal.layout.layers import Layer
 from dotr.temporal.matching.events import StoredEvent

@@ -13,11 +13,11 @@ digest changes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
-from dotr.model import algebra, calendars, datalog, rules, templates
+from dotr.model import algebra, calendars, dataclass, datalog, rules, templates
 from dotr.model.time import Interval
 
 

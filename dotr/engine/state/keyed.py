@@ -17,12 +17,12 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from typing import TypeAlias, TypeVar
 
 from dotr.engine.state.units import UnitSnapshot
+from dotr.model import dataclass
 from dotr.model.terms import Term
 from dotr.temporal.layout.keys import bucket
 from dotr.temporal.matching.events import StoredEvent

@@ -137,6 +137,7 @@ class LogDelta(NamedTuple):
 def added_since(state: State, after: Micros | None, page: int = 0) -> LogDelta:
     """The events of a state later than `after` (µs; None: all), and the consumption noted in it,
     which is cleared."""
+    state.make_logs()
     logs = [*(store.log for store in state.stores), *state.waiting]
     events = [list(log) if after is None else _events_after(log, after) if log and log[-1][0] > after else [] for log in logs]
     pairs: list[Consumption] = []

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -39,6 +39,7 @@ from dotr.engine.state.schema import (
 )
 from dotr.engine.state.segments import SegmentMap
 from dotr.engine.state.units import NO_SEGMENTS, UnitSnapshot, UnitsValue
+from dotr.model import dataclass
 from dotr.model.event_order import tie_key
 from dotr.model.rules import FactSource, Role
 from dotr.model.terms import Label

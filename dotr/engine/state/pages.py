@@ -4,7 +4,7 @@ decoded.
 Idea: in a layer, a match has events of one partition key, beside those of replicated ports. So a
 large bucket is cut into *pages*, each the whole state of some keys. A batch visits the pages that
 it touches, one after the other. The most recently used pages stay decoded, up to a bound for the
-worker; the others are texts in its temporary database (`dotr.engine.state.spill`). The texts stay
+worker; the others are texts in its temporary database (`dotr.engine.state.pages`). The texts stay
 when a page is decoded. When the page is spilled again, its additions become one more text; at
 `MAX_TEXTS` texts a page gets one text instead. A layer with timers, where every partition may
 change without an arrival, has one page.
@@ -18,27 +18,177 @@ above a quarter of it, and the events of replicated ports (`shared_stores`).
 from __future__ import annotations
 
 import marshal
+import os
 import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import repeat
+from contextlib import suppress
+from dataclasses import field
+from itertools import count, repeat
 from operator import itemgetter
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 from dotr.engine.state.log import Consumption, LogDelta, added_since, track_consumption
-from dotr.engine.state.shared_stores import SharedStores, replicated_ports
-from dotr.engine.state.spill import SpillDatabase, SpilledText, SpilledTexts
 from dotr.evaluation.expressions import equality_key
-from dotr.model.event_order import AttributeValues
+from dotr.model import dataclass
+from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Term
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.temporal.layout.layers import Layer
-from dotr.temporal.matching.event_store import PortStore, StandingStore
+from dotr.temporal.matching.event_store import BorrowedStore, PortStore, StandingStore
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.state import State
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+# Temporary database of a worker for decoded state beyond its memory bound.
+#
+# Idea: Spark's store holds the state as logs in order of time; this database holds it in order of
+# pages, so that one page can be read alone. The database is derived from the logs, and deleted with
+# the worker. SQLite keeps a few megabytes in memory and the rest in an unnamed file. Texts are only
+# appended to a page; they are neighbours on disk, since rows are in the order of the primary key.
+#
+# Example: with `_NUMBERS` = 2^40, text number 7 of page 3 has the key 3 * 2^40 + 7; the texts of page
+# 3 are the range from 3 * 2^40 to 4 * 2^40 - 1.
+
+
+_KIBIBYTES: Final = 16_384
+
+_BLOCK: Final = 16_384
+"""Bytes of a database page: some neighbouring texts."""
+
+_NUMBERS: Final = 1 << 40
+"""More texts than a bucket ever writes."""
+
+
+class SpilledText(NamedTuple):
+    """A part of a page, as `page_codec.encode_part` writes it. Its events are not later than
+    `until`, and those of it and of the page's earlier texts are expired as of `closed` (µs)."""
+
+    page: int
+    until: Micros
+    closed: Micros
+    body: bytes
+
+
+class SpillDatabase:
+    """A temporary SQLite database."""
+
+    def __init__(self) -> None:
+        import sqlite3  # imported here, since some builds of Python lack it
+
+        folders = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+        with suppress(OSError):
+            if folders[0] and os.access(folders[0], os.W_OK):
+                os.environ.setdefault("SQLITE_TMPDIR", folders[0])
+        self._database = sqlite3.connect("", isolation_level=None)
+        for setting in ("journal_mode = OFF", "synchronous = OFF", f"page_size = {_BLOCK}", f"cache_size = -{_KIBIBYTES}"):
+            self._database.execute(f"PRAGMA {setting}")
+        self._numbers = count()
+
+    def new_bucket(self) -> SpilledTexts:
+        """An empty table for a bucket."""
+        return SpilledTexts(self._database, f"bucket{next(self._numbers)}")
+
+
+class SpilledTexts:
+    """The texts of a bucket by page, those of one page in order of insertion."""
+
+    def __init__(self, database: Connection, table: str) -> None:
+        self._database = database
+        self._count = count()
+        self._insert = f"INSERT INTO {table} VALUES (?, ?, ?, ?)"
+        self._read = f"SELECT closed, body FROM {table} WHERE place BETWEEN ? AND ? ORDER BY place"
+        self._delete = f"DELETE FROM {table} WHERE place BETWEEN ? AND ?"
+        self._old = f"SELECT place / {_NUMBERS} AS page FROM {table} GROUP BY page HAVING min(until) < ?"
+        self._drop = f"DROP TABLE IF EXISTS {table}"
+        database.execute(f"CREATE TABLE {table} (place INTEGER PRIMARY KEY, until INTEGER, closed INTEGER, body BLOB)")
+
+    def read(self, page: int) -> Sequence[tuple[Micros, bytes]]:
+        """`closed` and `body` of the texts of a page."""
+        return self._database.execute(self._read, _key_range(page)).fetchall()
+
+    def replace(self, removed_pages: Iterable[int], texts: Iterable[SpilledText]) -> None:
+        """Remove all texts of some pages, then add texts, at most one to a page."""
+        number = next(self._count)
+        self._database.execute("BEGIN")
+        self._database.executemany(self._delete, map(_key_range, removed_pages))
+        self._database.executemany(self._insert, [(page * _NUMBERS + number, *text) for page, *text in texts])
+        self._database.execute("COMMIT")
+
+    def pages_with_expired(self, oldest: Micros) -> Sequence[int]:
+        """The pages with a text whose events are all older than a time."""
+        return [page for (page,) in self._database.execute(self._old, (oldest,))]
+
+    def drop(self) -> None:
+        """Drop the table."""
+        self._database.execute(self._drop)
+
+
+def _key_range(page: int) -> tuple[int, int]:
+    return page * _NUMBERS, (page + 1) * _NUMBERS - 1
+
+
+# Events of replicated ports in a bucket of many pages: stored once, and read by every page.
+#
+# Idea: the pages are stepped through the whole batch one after the other. So the events of a batch at
+# a replicated port are stored before the first page is stepped, and expire after the last one.
+# Matchers read no event later than the present (`PositionalStage.replicated`).
+# Invariant: the written log of a port is that of a bucket of one page.
+# Cost: the events are in memory once a bucket, whatever the number of pages.
+
+
+def replicated_ports(layer: Layer) -> frozenset[int]:
+    """The numbers of the ports whose events are in every bucket, and in no page."""
+    return frozenset(number for number, port in enumerate(layer.ports) if port.is_replicated)
+
+
+class SharedStores:
+    """The stores of a bucket's replicated ports, taken from `stores`, those of an empty partition
+    of the layer."""
+
+    def __init__(self, layer: Layer, stores: Sequence[PortStore]) -> None:
+        self._stores = {number: stores[number] for number in sorted(replicated_ports(layer))}
+        self._layer = layer
+
+    def __contains__(self, port: int) -> bool:
+        return port in self._stores
+
+    def __bool__(self) -> bool:
+        return bool(self._stores)
+
+    @property
+    def borrowed(self) -> Mapping[int, PortStore]:
+        """The stores as stores of a page, which neither adds nor expires events."""
+        return {number: BorrowedStore(store) for number, store in self._stores.items()}
+
+    @property
+    def event_counts(self) -> Mapping[int, int]:
+        """The number of events of each replicated port."""
+        return {number: len(store) for number, store in self._stores.items()}
+
+    def add_arrivals(self, port: int, time: Micros, arrivals: Sequence[tuple[int, AttributeValues]], after: Micros) -> list[StoredEvent]:
+        """Store the arrivals at a port at `time`, in a batch of times later than `after` (both µs);
+        returns the events in tie order."""
+        stored = [(time, ordinal, values) for ordinal, values in arrivals]
+        if len(stored) > 1 and isinstance(self._layer.ports[port].stream, str):
+            names = self._layer.ports[port].attributes
+            stored.sort(key=lambda event: tie_key(names, event[2]))
+        self._stores[port].keep(stored, after + 1)
+        return stored
+
+    def load(self, port: int, event: StoredEvent) -> None:
+        """Store an event of the written log; calls are in the order of the log."""
+        self._stores[port].add((event,))
+
+    def expire(self, closed: Micros) -> None:
+        """Remove the events that no moment later than `closed` (µs) can read."""
+        for store in self._stores.values():
+            store.expire(closed + 1)
+
 
 MAX_PAGES: Final = 1 << 16
 """Most pages of a bucket."""
@@ -150,8 +300,8 @@ class PagedState:
         if self._only is not None:
             return self._only.event_counts
         counts = list(self._event_counts)
-        for port, count in self._shared.event_counts.items() if self._shared is not None else ():
-            counts[port] = count
+        for port, events in self._shared.event_counts.items() if self._shared is not None else ():
+            counts[port] = events
         return counts
 
     @property

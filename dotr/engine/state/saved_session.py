@@ -16,7 +16,6 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,6 +23,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.state.migration import StateChange, StateFate, StateMigrator, merge_parts, state_change
 from dotr.engine.state.schema import KnowledgeDigests, StateSchema, knowledge_digests, state_schema
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic
+from dotr.model import dataclass
 from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.temporal.matching.state import StateError, StateSnapshot
 

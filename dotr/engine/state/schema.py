@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, assert_never
@@ -26,7 +26,9 @@ from dotr.engine.state.forms import FACTS, FORMS, MEMBERS, NO_FURTHER, FurtherFo
 from dotr.engine.unit_runs import engine_unit
 from dotr.evaluation.expressions import query_without_lengths
 from dotr.evaluation.expressions.functions import WITHOUT_SETTINGS
+from dotr.evaluation.files.stores import Location
 from dotr.instant.queries.canonical_query import canonical
+from dotr.model import dataclass
 from dotr.model.algebra import Call, Filter
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -399,7 +401,7 @@ def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
     graphs, declared, tables = list[str](), dict(spec.reading.formats), dict(spec.reading.tables)
     for number, path in enumerate(spec.sources.files):
         digest = blake2b(digest_size=16)
-        with open(path, "rb") as file:
+        with Location(path).open() as file:
             while block := file.read(1 << 20):
                 digest.update(block)
         graphs.append(digest.hexdigest() + declared.get(path, "") + tables.get(number, ""))

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from dotr.engine.state.log import LogDelta, Manifest, live_events, state_digest
 from dotr.engine.state.segments import SegmentMap, append_batch, read_segments
+from dotr.model import dataclass
 from dotr.model.time import Micros
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.state import StateError

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dotr.errors.catalogue.background import DATALOG, KNOWLEDGE
 from dotr.errors.catalogue.configuration import CONFIGURATION
 from dotr.errors.catalogue.entries import ErrorCode
-from dotr.errors.catalogue.queries import QUERIES, TEMPLATES
-from dotr.errors.catalogue.running import INPUTS, SPARK
+from dotr.errors.catalogue.inputs import INPUTS, TEMPLATES
+from dotr.errors.catalogue.spark import SPARK
+from dotr.errors.catalogue.stage_one import DATALOG, KNOWLEDGE, QUERIES
 
 CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "C: configuration, rule tests, command line": CONFIGURATION,

@@ -72,7 +72,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C204",
         "Keys that do not go together",
-        "`map` belongs to csv and json inputs, `settle` and `idle` to growing inputs, `ahead` to inputs by kafka, mqtt and http; "
+        "`map` belongs to csv and json inputs, `settle` and `idle` to growing inputs, `ahead` to inputs of brokers and servers; "
         "`watch` needs a pattern; `tail` is of plain files in a format of a record a line; `one_per_instant` does not go with a lateness. "
         "A rule test has either `config`, or `rules`, "
         "`knowledge` and `time` of its own; `input` of a recording names an input of `config`. A reload reads `rules`, `knowledge`, "
@@ -160,7 +160,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "Another run is writing there",
         "A run locks its outputs, its dead letters and its checkpoint until it ends, on both engines: no other run, of any "
         "pipeline, with or without `--fresh`, writes to them or removes them. A killed run leaves no lock. `dotr reload` finds a run "
-        "by its locks; it says so where the run is on another machine, is of an earlier release, or is being reloaded already.",
+        "by its locks; it says so where the run is on another machine, is of an earlier release, is being reloaded already, or "
+        "only serves what it has published, since all inputs have ended.",
         "Wait for the other run to end, or stop it; or choose other paths.",
         ShownMessage(
             "C216 another run is writing to out/fire.ndjson and out/checkpoint: pipeline fire, process 4711 on plant\n"
@@ -255,8 +256,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C226",
         "A library for a broker, a server, a format or a comparison is not installed",
-        "Kafka, MQTT, HTTP, Parquet and `dotr kb compare` need a Python package each, which is an extra of dotr: `dotr[kafka]`, "
-        "`dotr[mqtt]`, `dotr[http]`, `dotr[parquet]`, `dotr[owlrl]`.",
+        "Kafka, MQTT, HTTP, object stores, Jelly, Parquet and `dotr kb compare` need a Python package each, which is an extra of dotr: "
+        "`dotr[kafka]`, `dotr[mqtt]`, `dotr[http]`, `dotr[objects]`, `dotr[jelly]`, `dotr[parquet]`, `dotr[owlrl]`.",
         "Install the extra that the message names.",
         ShownMessage("C226 HTTP needs the Python package aiohttp, which is not installed\npip install 'dotr[http]'"),
     ),
@@ -358,8 +359,9 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C268",
         "A list of events with a name that none has",
-        "`events` of an output, or of a rule test, lists labels of events of the program, of any language. It is not empty.",
-        "Correct the label. Without `events` an output has all events but internal ones.",
+        "`events` of an output, or of a rule test, lists labels of events of the program, of any language; `of` of an output also names "
+        "of inputs. Neither is empty.",
+        "Correct the name. Without `events` and `of` an output has all events but internal ones.",
         _config("name: example\nrules: [rules.dotr]\n" + _INPUTS + "output: [{ format: ndjson, path: out.ndjson, events: [Smoke] }]\n"),
     ),
     ErrorCode(
@@ -376,6 +378,106 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
                 ),
                 ("rules.dotr", RULE.replace("define E", "define internal E")),
             )
+        ),
+    ),
+    ErrorCode(
+        "C278",
+        "Background knowledge that nothing reads",
+        "A program without rules writes the elements of inputs as they were made. Only with `entailment: owl2rl` the background counts: "
+        "an instant may contradict it.",
+        "Leave `knowledge` out, or add the rules that read it.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "name: example\nrules: []\nknowledge: { graphs: [kb.ttl] }\n"
+                    + _INPUTS
+                    + "output: [{ format: ndjson, path: out.ndjson, of: [a] }]\n",
+                ),
+                ("kb.ttl", ""),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    ErrorCode(
+        "C286",
+        "Spark cannot read an input",
+        "The table, path or source that an input by `spark` names is not there, cannot be read by this user, or has no columns that "
+        "Spark finds; or a package or a catalog of it is not configured.",
+        "Correct `table`, `path`, `format` or `options`; write the columns as `schema`; configure packages and catalogs under "
+        "`spark: { conf: … }`.",
+        ShownMessage(
+            "rooms.yaml:6:5: C286 Spark cannot read bronze.readings: The table or view `bronze`.`readings` cannot be found\n"
+            "Is its name right? A catalog is set by spark: { conf: { … } }."
+        ),
+    ),
+    ErrorCode(
+        "C288",
+        "A replay that cannot go round",
+        "With `every` the files of a replay are read again and again, each time that much later. So `every` is at least what they span "
+        "together, from their least time to their greatest one, and their bytes stay those of the first round.",
+        "Write a longer `every`, or leave it out; replay a copy that nobody changes.",
+        ShownMessage(
+            "plant.yaml:8:40: C288 the files of the replay span 23 h 59 min 58 s, and every is 12 h\n"
+            "Write at least every: 23 h 59 min 58 s, or leave it out."
+        ),
+    ),
+    ErrorCode(
+        "C289",
+        "The start of a replayed run is unknown",
+        "An input with `replay: { start: now }` has other times in each run. `why`, `why-not`, `facts`, `report`, `replay` and `audit` "
+        "ask about one run, which has printed its start.",
+        "Write that start: `--start 2026-01-31T12:00:00Z`. On Spark the checkpoint keeps it, and a recording (`record`) needs none.",
+        ShownMessage(
+            "plant.yaml:8:40: C289 input sensors is replayed from now on, and each run has another now\n"
+            "Write the start that the run printed: --start 2026-01-31T12:00:00Z; on Spark the checkpoint has it. A recording of the run "
+            "(record) needs none."
+        ),
+    ),
+    ErrorCode(
+        "C290",
+        "A column of a type that does not fit",
+        "The columns of a DataFrame have types. A time is TIMESTAMP, TIMESTAMP_NTZ, DATE or a whole number, a graph is STRING, and a cell "
+        "of a map is a value: a number, a string, a boolean, a timestamp or a date. A struct has fields (`{device.id}`), and an array "
+        "items (`{tags[]}`, `{tags[0]}`). Binary values, maps, intervals and variants are no terms.",
+        "Name the field or the item; or select the column with another type before.",
+        ShownMessage(
+            "map of readings:1:12: C290 tags is an array, and the map needs one value\n"
+            "Write {tags[]} for each item, or {tags[0]} for the first."
+        ),
+    ),
+    ErrorCode(
+        "C291",
+        "Batch and streaming DataFrames",
+        "The streams of `events` are all streaming or all batch, since a batch ends and a stream does not. The DataFrame of a `Background` "
+        "is a batch: its rows are read once, at the start.",
+        "Read all of them by `spark.readStream`, or all by `spark.read`.",
+        ShownMessage(
+            "C291 batch and streaming DataFrames are mixed: of 2, alarms is batch\n"
+            "Read all of them with spark.readStream, or all with spark.read; what does not change may be Background(df, map=…)."
+        ),
+    ),
+    ErrorCode(
+        "C295",
+        "A setting of Spark, or a watermark, that streaming DataFrames cannot have",
+        "`events` over streaming DataFrames keeps its state in RocksDB, the one store that Spark's `transformWithState` works with; and an "
+        "instant closes once all streams have passed it, which Spark's watermark tells by its policy `min`. Spark permits one watermark a "
+        "stream: one that the DataFrame has already stands for `lateness`, if it is of the column of the times.",
+        "Make the setting that the message names before the query starts. Batch DataFrames need neither.",
+        ShownMessage(
+            "C295 spark.sql.streaming.multipleWatermarkPolicy is max: an instant would close before the slower of 2 streams has passed it\n"
+            'Set it before the query starts: spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "min").'
+        ),
+    ),
+    ErrorCode(
+        "C296",
+        "A checkpoint of a streaming DataFrame that does not fit",
+        "State lies in the partitions of Spark's checkpoint, whose number Spark keeps, and belongs to the rules that made it. This start "
+        "has another `spark.sql.shuffle.partitions`, or other rules.",
+        "Set the number that the checkpoint has, and go on with the same rules; or begin with a new `checkpointLocation`.",
+        ShownMessage(
+            "C296 the plan is made for 8 partitions, and the query has 4\n"
+            'Write spark.conf.set("spark.sql.shuffle.partitions", 4) before events(…), or begin with a new checkpointLocation.'
         ),
     ),
     ErrorCode(

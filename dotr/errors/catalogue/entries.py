@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from dotr.model import dataclass
 
 RULE: Final = "PREFIX : <http://example.org/>\ndefine E = [ [] a :E ] from A = [ SELECT ?x WHERE { ?x a :A } ]\n"
 """A rule file without problems, for examples that need one; the page omits it."""

@@ -10,8 +10,9 @@ Cost: frozen for the type checker, not at run time: a node takes 0.2 µs to cons
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, dataclass_transform
+
+from dotr.model import dataclass
 
 T = TypeVar("T")
 

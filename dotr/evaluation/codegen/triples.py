@@ -9,12 +9,12 @@ Invariant: triples are in the template's order, each once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dotr.evaluation.codegen import define
 from dotr.evaluation.codegen.printer import printed
 from dotr.evaluation.codegen.tree import Assign, Block, CodeNode, Emit, GeneratedFunction, IfElse, Return
+from dotr.model import dataclass
 
 
 @dataclass(frozen=True, slots=True)

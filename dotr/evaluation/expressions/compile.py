@@ -36,7 +36,7 @@ from dotr.evaluation.expressions.functions import FUNCTIONS, ArgumentForm, Funct
 from dotr.evaluation.expressions.operators import SAME, to_double
 from dotr.evaluation.expressions.sort_keys import ConstantSet
 from dotr.evaluation.expressions.values.datetimes import Duration
-from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, VALUES, read, write
+from dotr.evaluation.expressions.values.terms import EXACT_TYPES, INTEGER_END, NUMERIC, VALUES, read, value_of, write
 from dotr.evaluation.limits import counted, counted_above_short
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, fold_balanced, is_chain
 from dotr.model.terms import FALSE, TRUE, XSD, Label, Term, Variable, is_literal, is_triple, literal
@@ -68,17 +68,8 @@ _ARITHMETIC: Final = {
     "UNARY+": operators.positive,
 }
 _TRUTHS: Final = frozenset((*_COMPARISONS, "!", "&&", "||", "IN", "NOT IN", "BOUND"))
-_MIRRORED: Final = {
-    "=": "=",
-    "!=": "!=",
-    "<": ">",
-    ">": "<",
-    "<=": ">=",
-    ">=": "<=",
-    "length <": "length >",
-    "length >": "length <",
-    "length <=": "length >=",
-    "length >=": "length <=",
+_MIRRORED: Final = {"=": "=", "!=": "!="} | {
+    prefix + one: prefix + other for prefix in ("", "length ") for one, other in (("<", ">"), (">", "<"), ("<=", ">="), (">=", "<="))
 }
 _PYTHON: Final = {"=": "==", "!=": "!="} | {name: name.removeprefix("length ") for name in _MIRRORED if name not in ("=", "!=")}
 _DEEPEST: Final = 60
@@ -166,10 +157,15 @@ def inline_conjunction(expressions: Sequence[Expression], arguments: Mapping[Par
     >>> from dotr.evaluation.codegen.printer import printed_lines
     >>> test = Call(">", (Var("v"), Const('"3"^^<http://www.w3.org/2001/XMLSchema#integer>')))
     >>> print("\\n".join(printed_lines(inline_conjunction([test], {Var("v"): "v[1]"}, "a").statements, "", "continue")))
-    xa3 = V[v[1]]
-    xa4 = type(xa3)
-    xa6 = xa3 > Ka2 if xa4 is int or xa4 is Decimal else xa3 > Ka5 if xa4 is float else Ka1(xa3, Ka2)
-    if xa6 is not True: continue
+    if (xa3 := v[1]) is None or len(xa3) < 51:
+        xa5 = V[xa3]
+    elif xa3[-45:] == INTEGER and (xa4 := xa3[1:-45]).isdigit() and len(xa4) < 19 and xa3.isascii():
+        xa5 = int(xa4)
+    else:
+        xa5 = V[xa3] if len(xa3) < 53 else LONG(xa3)
+    xa6 = type(xa5)
+    xa8 = xa5 > Ka2 if xa6 is int or xa6 is Decimal else xa5 > Ka7 if xa6 is float else Ka1(xa5, Ka2)
+    if xa8 is not True: continue
     """
     compared = [conjunct for expression in expressions for conjunct in conjuncts(expression)]
     if len(compared) > _INLINED or not all(_compares_with_constant(each) for each in compared):
@@ -348,6 +344,7 @@ class _ExpressionWriter:
         self._names = 0
         self._globals: dict[str, object] = {"V": VALUES, "W": write, "EBV": operators.truth, "SAME": SAME, "EXACT": EXACT_TYPES}
         self._globals |= {"int": int, "Decimal": Decimal, "float": float, "type": type, "NAN": _NAN, "TRUE": TRUE, "FALSE": FALSE}
+        self._globals |= {"len": len, "INTEGER": INTEGER_END, "LONG": value_of}
         self._looked_up: list[dict[str, str]] = [{}]  # for each open block, names of values by parameter
 
     def add(self, statement: CodeNode) -> None:
@@ -527,6 +524,20 @@ class _ExpressionWriter:
         self._looked_up[-1][parameter] = name = self.assign(f"V[{parameter}]")
         return name
 
+    def _number_of(self, parameter: str) -> str:
+        """The value of a parameter that is compared with a number: a long integer is read in line,
+        past the cache. `inline_conjunction` shows the code: xa4 are the digits 12345 of
+        `"12345"^^xsd:integer`, a text of 51 characters."""
+        if parameter == "None" or any(parameter in known for known in self._looked_up):
+            return self._value_of(parameter)
+        t, digits, name = self.fresh_name(), self.fresh_name(), self.fresh_name()
+        is_integer = f"{t}[-45:] == INTEGER and ({digits} := {t}[1:-45]).isdigit() and len({digits}) < 19 and {t}.isascii()"
+        cases = {f"({t} := {parameter}) is None or len({t}) < 51": f"V[{t}]", is_integer: f"int({digits})"}
+        other = Assign(name, f"V[{t}] if len({t}) < 53 else LONG({t})")
+        self.add(IfElse([(case, [Assign(name, text)]) for case, text in cases.items()], [other]))
+        self._looked_up[-1][parameter] = name
+        return name
+
     def _apply(self, function: Function, call: Call) -> str:
         """A call of a function, whose arguments are never None. `CONTAINS(?a, ?b)`, with values x1
         and x2 and the implementation K3:
@@ -671,12 +682,7 @@ class _ExpressionWriter:
         return result
 
     def _compare_constant(self, function: str, left: Expression, term: Term) -> str:
-        """A comparison with a constant. `?v > 5`, with the operator K1, 5 as K2 and 5.0 as K5:
-
-        x3 = V[p0]
-        x4 = type(x3)
-        x6 = x3 > K2 if x4 is int or x4 is Decimal else x3 > K5 if x4 is float else K1(x3, K2)
-        """
+        """A comparison with a constant, as `inline_conjunction` shows it."""
         slow, python = self.constant(_COMPARISONS[function]), _PYTHON[function]
         if not is_literal(term) and not is_triple(term):
             name = self.term(left)
@@ -685,9 +691,9 @@ class _ExpressionWriter:
             return "None"
         constant = read(term)
         k = self.constant(constant)
-        a = self.value(left)
         if type(constant) not in NUMERIC:
-            return self.assign(f"{slow}({a}, {k})")
+            return self.assign(f"{slow}({self.value(left)}, {k})")
+        a = self._number_of(self._parameter(left)) if isinstance(left, Var | Attribute) else self.value(left)
         kind = self.assign(f"type({a})")
         as_double = self.constant(to_double(constant))  # type: ignore[arg-type]
         exact = f"{a} {python} {k} if {kind} is int or {kind} is Decimal else " if type(constant) in EXACT_TYPES else ""

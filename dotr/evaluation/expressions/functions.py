@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from enum import Enum, auto
 from math import ceil, copysign, floor, inf, nan
@@ -24,6 +24,7 @@ from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.evaluation.limits import fits
 from dotr.evaluation.triples.generalised import property_of_literals
+from dotr.model import dataclass
 from dotr.model.calendars import zone_of, zone_of_text
 from dotr.model.terms import (
     DIRECTIONS,

@@ -139,6 +139,10 @@ def expression_kinds(expression: Expression, own: Mapping[Variable, TermKinds], 
             return _QUANTITY
         case Call("IF", (_, *branches)) | Call("COALESCE", branches):
             return frozenset().union(*(expression_kinds(branch, own, bound) for branch in branches))
+        case Call("+" | "-" | "*" | "/" | "UNARY-" | "UNARY+", operands) if all(
+            expression_kinds(each, own, bound) == _NUMBER for each in operands
+        ):
+            return _NUMBER
         case Call(function, _):
             return _QUANTITY if is_chain(function) else _RESULTS.get(function, ANYTHING)
         case Exists():

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from dotr.evaluation.expressions.operators import equal, to_single
 from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth
 from dotr.evaluation.expressions.values.decimals import plain
-from dotr.evaluation.expressions.values.terms import NUMERIC, VALUES, BlankNode, Iri, Lang, Single, TripleTerm, Unknown, read
+from dotr.evaluation.expressions.values.terms import NUMERIC, VALUES, BlankNode, Iri, Lang, Single, TripleTerm, Unknown, read, value_of
 from dotr.model.terms import Term, triple_parts
 
 OrderBy: TypeAlias = tuple[int, int, Any, str]
@@ -41,7 +41,7 @@ these keys: they never change, even if classes are renamed.
 def _equality_key(term: Term) -> str:
     if term[-1] == '"' or term[0] == "_" or (term[0] == "<" and term[1] != "<"):  # a string, a blank node, an IRI
         return term
-    value = VALUES[term]
+    value = value_of(term)
     kind = type(value)
     if kind in NUMERIC:
         # A decimal equals its nearest float and its nearest double; the float to which all of them
@@ -92,7 +92,7 @@ _UNBOUND: Final[OrderBy] = (0, 0, "", "")
 
 
 def _order_key(term: Term) -> OrderBy:
-    value = VALUES[term]
+    value = value_of(term)
     kind = type(value)
     if kind is BlankNode:
         return 1, 0, "", term

@@ -1,1 +1,1 @@
-"""Files among other users of the machine: private files, trusted paths, caches."""
+"""Files: among other users of the machine, and in stores that a URL names."""

@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,20 @@ def default_folder() -> Path | None:
 def _in_home() -> Path | None:
     home = os.path.expanduser("~")
     return Path(home) / ".cache" / "dotr" if os.path.isabs(home) else None
+
+
+def scratch_folder(name: str) -> Path:
+    """The folder of this user for what a run keeps on its machine beside something that is elsewhere,
+    and may lose; it need not exist.
+
+    Args:
+        name: the name of what is elsewhere, such as the URL of a checkpoint.
+
+    >>> tempfile.tempdir = "/tmp"
+    >>> scratch_folder("s3://lake/fires").parent == Path(f"/tmp/dotr-{os.geteuid()}")
+    True
+    """
+    return Path(tempfile.gettempdir()) / f"dotr-{os.geteuid()}" / blake2b(name.encode(), digest_size=12).hexdigest()
 
 
 def usable_cache(folder: Path) -> tuple[Path, Diagnostic | None]:
@@ -85,7 +100,7 @@ def distrusted_file(path: Path, reason: Exception) -> Diagnostic:
 
 def _private_folder() -> Path:
     home = _in_home()
-    return home if home is not None and distrust(home) is None and _can_be_made(home) else _temporary_folder(os.getpid())
+    return home if home is not None and distrust(home) is None and _can_be_made(home) else temporary_folder(os.getpid())
 
 
 def _can_be_made(folder: Path) -> bool:
@@ -94,7 +109,8 @@ def _can_be_made(folder: Path) -> bool:
 
 
 @cache
-def _temporary_folder(process: int) -> Path:
+def temporary_folder(process: int) -> Path:
+    """A private folder, which the process with this number removes at its end."""
     folder = tempfile.mkdtemp(prefix="dotr-cache-")
 
     def remove() -> None:

@@ -13,13 +13,14 @@ Invariant: the bag union of the branches' solutions is the bag of the pattern's,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import count
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import DotrError
 from dotr.evaluation.joins.scope import NOTHING, Variables, is_nullable, possible, variables_of
+from dotr.model import dataclass
 from dotr.model.algebra import (
     Alternative,
     Bgp,

@@ -13,12 +13,12 @@ its triples).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from typing import TypeAlias
 
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
+from dotr.model import dataclass
 from dotr.model.algebra import Alternative, Const, Inverse, Link, Path, PathPattern, Repeat, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable

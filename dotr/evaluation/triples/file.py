@@ -25,7 +25,6 @@ import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
@@ -33,6 +32,7 @@ from typing import BinaryIO, Final, Literal, TypeAlias
 from dotr.errors.diagnostics import DotrError
 from dotr.evaluation.files.private_files import replace_file
 from dotr.evaluation.files.trust import distrust, make_folder
+from dotr.model import dataclass
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview | array[int]"
 

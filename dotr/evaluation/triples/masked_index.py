@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, KeysView, Sequence
 from typing import Any, TypeVar, cast
 
-from dotr.evaluation.triples.index import NO_ENDS, Edges, Ends, TripleIndex, is_hidden
-from dotr.evaluation.triples.lazy_sequences import FilteredSequence, LazySequence
+from dotr.evaluation.triples.index import NO_ENDS, Edges, Ends, FilteredSequence, LazySequence, TripleIndex, is_hidden
 from dotr.model.terms import Term, Triple
 
 Key = TypeVar("Key")

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import ElementPlace
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.evaluation.files.stores import Location
 from dotr.evaluation.joins.order import Side
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
@@ -180,14 +181,17 @@ def stated_triples(program: CompiledProgram) -> Iterator[tuple[Triple, ElementPl
 
 def _shown(path: str) -> str:
     """A path relative to the working directory, if that is shorter."""
+    if Location(path).is_url:
+        return path
     relative = os.path.relpath(path)
     return relative if len(relative) < len(path) else path
 
 
 def _statement_lines(path: str) -> list[int]:
     """The line of each statement of a file with one statement per line, counted from 1."""
-    with gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb") as file:
-        return [number for number, line in enumerate(file, 1) if (text := line.strip()) and not text.startswith(b"#")]
+    with Location(path).open() as file:
+        lines = gzip.GzipFile(fileobj=file) if path.lower().endswith(".gz") else file
+        return [number for number, line in enumerate(lines, 1) if (text := line.strip()) and not text.startswith(b"#")]
 
 
 def close_background_in_rounds(program: CompiledProgram, rules: ProvingRules) -> tuple[RoundsClosure, dict[Triple, ElementPlace]]:

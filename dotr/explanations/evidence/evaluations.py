@@ -4,12 +4,13 @@ outcomes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from dotr.evaluation.expressions import TermOf, evaluator
 from dotr.explanations.replay.history import RecordedEvent
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Call, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rules import Clause

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from dotr.engine.driver import close_instant
 from dotr.engine.replay import CachedReplay, ReplayedInstant
@@ -22,6 +21,7 @@ from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFir
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.instant.queries.evidence import used_triples
 from dotr.instant.queries.graph import Graph
+from dotr.model import dataclass
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label, Term
 from dotr.model.time import Micros

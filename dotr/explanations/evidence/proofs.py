@@ -18,7 +18,6 @@ sub-queries with LIMIT are evaluated in full.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, assert_never
@@ -36,6 +35,7 @@ from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.evidence import ComputedTerm, Evidence, HeldFilter, terms_of, used_triples
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY
+from dotr.model import dataclass
 from dotr.model.algebra import AggregateCall, Const, Select, Slot, TriplePattern
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.stream import Instant

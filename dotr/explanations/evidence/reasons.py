@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, ClauseEvaluation, ConditionOutcome
@@ -12,6 +11,7 @@ from dotr.explanations.evidence.proofs import TripleProof
 from dotr.explanations.replay.firings import AnyFiring, NamedFiring
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.instant.queries.evidence import Evidence
+from dotr.model import dataclass
 from dotr.model.rules import FactSource
 from dotr.model.terms import Label, Triple
 

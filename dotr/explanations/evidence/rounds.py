@@ -18,7 +18,6 @@ Cost: proportional to the matches of the instant, some 10 µs a match.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from dotr.evaluation.joins.order import Side
@@ -26,6 +25,7 @@ from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.rule_matches import ProvingRules, RuleMatch
 from dotr.instant.datalog.closure.derivations import StratumDelta
 from dotr.instant.datalog.closure.lower_strata import LowerModel
+from dotr.model import dataclass
 from dotr.model.terms import Triple
 
 

@@ -11,7 +11,7 @@ Cost: for each clause, its candidates times the bindings of the clauses before i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, assert_never
 
 from dotr.engine.spec import RulePlaces
@@ -33,6 +33,7 @@ from dotr.explanations.evidence.evaluations import (
 )
 from dotr.explanations.replay.history import History, RecordedEvent, anchor_delay_of
 from dotr.explanations.replay.recording import UnfilteredSource
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, FactSource, Mode, Role, Rule, Window

@@ -19,7 +19,7 @@ Cost: about 0.3 ms to generate a function; rules of one form share the compilati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -32,6 +32,7 @@ from dotr.evaluation.triples.index import NO_ENDS, TripleIndex, is_auxiliary, is
 from dotr.instant.datalog.closure.derivations import SAME_AS, TURNING_ROWS, RuleWriter, StratumDelta, bindings_of
 from dotr.instant.datalog.entailment import rule_set
 from dotr.instant.datalog.strata.stratification import AtomKey, is_nonmonotonic, key_of, strata
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import Bind, DatalogRule, GroupAggregate
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_blank, is_iri, is_literal

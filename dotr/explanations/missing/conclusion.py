@@ -9,7 +9,6 @@ Cost: one query for each atom of a body, for at most 20 partial answers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, assert_never
 
@@ -25,6 +24,7 @@ from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.matching import Solution, matches
 from dotr.instant.queries.operators import EMPTY, are_compatible
 from dotr.instant.queries.solution_expressions import CompiledExpression
+from dotr.model import dataclass
 from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Group, Pattern, Slot, TriplePattern, Var, slots_of
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.terms import RDF_TYPE, TRUE, Term, Triple, Variable

@@ -15,7 +15,7 @@ patterns and conditions but one hold: none is better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice, product
 from typing import Final
 
@@ -34,6 +34,7 @@ from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.instants import merge
 from dotr.instant.queries import QueryPlan, plan
 from dotr.instant.queries.matching import Solution
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Expression, Pattern, Select, TriplePattern, Var, slots_of
 from dotr.model.places import Span
 from dotr.model.rules import FactSource, Role, Rule

@@ -18,7 +18,6 @@ Cost: one query for each pattern of the conjunction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 from dotr.evaluation.joins.scope import mentioned
@@ -29,6 +28,7 @@ from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Solution
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator
 from dotr.instant.queries.solution_expressions import CompiledExpression
+from dotr.model import dataclass
 from dotr.model.algebra import (
     Bgp,
     BgpItem,

@@ -11,7 +11,7 @@ Cost: for each instant, its closure and a join for each rule with a unifying hea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from dotr.engine.replay import Replay
@@ -19,10 +19,9 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.explanations.missing.conclusion import UnfulfilledRules, head_bindings, is_ready
-from dotr.explanations.missing.entailment import entailment_that_gives
 from dotr.explanations.missing.fact import close_quietly, time_value
 from dotr.explanations.missing.partial_joins import ClosedGraph
-from dotr.explanations.missing.stop_text import datalog_rules, entailment_text
+from dotr.explanations.missing.stop_text import datalog_rules, entailment_text, entailment_that_gives
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.pattern_text import atom_text, body_item_text, item_text
@@ -31,6 +30,7 @@ from dotr.instant.datalog.entailment import rule_set
 from dotr.instant.instants import merge
 from dotr.instant.queries.matching import Solution, matches
 from dotr.instant.queries.operators import EMPTY
+from dotr.model import dataclass
 from dotr.model.algebra import Bgp, Const, Select, TriplePattern
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.places import Document, Span

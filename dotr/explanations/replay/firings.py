@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -19,9 +19,9 @@ from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import Replay, WindowElement
 from dotr.explanations.replay.history import History, RecordedEvent
-from dotr.explanations.replay.recorded_layer import RecordedLayer, RecordedPlace, history_of, place_of_member, places_of
-from dotr.explanations.replay.recording import program_of, read_units
+from dotr.explanations.replay.recording import RecordedLayer, RecordedPlace, history_of, place_of_member, places_of, program_of, read_units
 from dotr.explanations.replay.records import UnitRecord, recorded_unit
+from dotr.model import dataclass
 from dotr.model.rules import Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable

@@ -16,7 +16,7 @@ from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.rules import EventSource, FactSource, Role, Source
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
-from dotr.temporal.layout.layers import Stream
+from dotr.temporal.layout.layers import PortStream
 from dotr.temporal.layout.retention import AnchorDelay, anchor_delay
 from dotr.temporal.matching.events import DelayOf
 from dotr.temporal.matching.matcher.emitter import compile_delay
@@ -31,7 +31,7 @@ class RecordedEvent(NamedTuple):
     - `names`, `values`: its attributes, sorted by name; None where unbound.
     """
 
-    stream: Stream
+    stream: PortStream
     time: Micros
     number: int
     names: tuple[Variable, ...]
@@ -79,10 +79,10 @@ class History:
     def __init__(self, streams: Mapping[FactSource, int], events: Mapping[str, tuple[Variable, ...]]) -> None:
         self.passed: Micros | None = None
         self._numbers = streams
-        self._streams: dict[Stream, _Stream] = {number: _Stream(source.attributes) for source, number in streams.items()}
+        self._streams: dict[PortStream, _Stream] = {number: _Stream(source.attributes) for source, number in streams.items()}
         self._streams |= {label: _Stream(names) for label, names in events.items()}
 
-    def stream_of(self, source: Source) -> Stream:
+    def stream_of(self, source: Source) -> PortStream:
         """The stream of a source; raises `KeyError` for a query that is not recorded."""
         match source:
             case FactSource():
@@ -99,7 +99,7 @@ class History:
         """The labels of the composite events that are recorded."""
         return [stream for stream in self._streams if isinstance(stream, str)]
 
-    def record(self, stream: Stream, time: Micros, events: Sequence[tuple[int, AttributeValues]]) -> None:
+    def record(self, stream: PortStream, time: Micros, events: Sequence[tuple[int, AttributeValues]]) -> None:
         """Append the events of a stream at a time, each with its ordinal in the engine.
 
         Args:
@@ -123,7 +123,7 @@ class History:
         into.times[start:] = [time] * len(ordered)
         into.ordinals.update({(time, ordinal): each for (ordinal, _), each in zip(ordered, into.events[start:], strict=True)})
 
-    def find(self, stream: Stream, time: Micros, ordinal: int) -> RecordedEvent:
+    def find(self, stream: PortStream, time: Micros, ordinal: int) -> RecordedEvent:
         """The event at a time (µs since 1970) with an ordinal of the engine; raises
         `LookupError`."""
         into = self._streams[stream]
@@ -131,18 +131,18 @@ class History:
             return into.ordinals[time, ordinal]
         return into.events[bisect_left(into.times, time) + ordinal]
 
-    def between(self, stream: Stream, earliest: Micros, latest: Micros) -> Sequence[RecordedEvent]:
+    def between(self, stream: PortStream, earliest: Micros, latest: Micros) -> Sequence[RecordedEvent]:
         """The events of a stream from `earliest` to `latest` (µs since 1970, both included), in the
         order of time and ties.
         """
         into = self._streams[stream]
         return into.events[bisect_left(into.times, earliest) : bisect_right(into.times, latest)]
 
-    def has_occurred(self, stream: Stream) -> bool:
+    def has_occurred(self, stream: PortStream) -> bool:
         """True if the stream has had an event, discarded or not."""
         return self._streams[stream].has_occurred
 
-    def last_before(self, stream: Stream, time: Micros) -> RecordedEvent | None:
+    def last_before(self, stream: PortStream, time: Micros) -> RecordedEvent | None:
         """The latest event of a stream before a time (µs since 1970); None: there is none."""
         into = self._streams[stream]
         place = bisect_left(into.times, time)

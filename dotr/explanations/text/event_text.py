@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Final
 
 from dotr.engine.spec import RulePlaces
@@ -14,6 +13,7 @@ from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import ConditionOutcome
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.narrative import Narrative, NarrativePart
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rules import Aggregate, Rule

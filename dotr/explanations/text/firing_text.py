@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 from dotr.engine.replay import ElementPlace, Replay
@@ -15,6 +14,7 @@ from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.event_text import distance_text
 from dotr.explanations.text.reason_text import ReasonWriter, outcome_text
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree, first_of
+from dotr.model import dataclass
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Rule, Window
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import EVER, Micros

@@ -7,10 +7,11 @@ so a sentence has both: parts that are narratives themselves are written as thei
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from dotr.explanations.text.tree import JsonValue
+from dotr.model import dataclass
 
 _MARGIN: Final = 90
 """The column of places."""

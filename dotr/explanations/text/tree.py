@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, TypeAlias
+
+from dotr.model import dataclass
 
 _LEAST_COLUMN: Final = 51
 """Minimum width of the texts before the column of places, which aligns most trees."""

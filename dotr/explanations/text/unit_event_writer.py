@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dotr.engine.replay import Replay
 from dotr.engine.unit_runs import SharedParts
@@ -13,6 +13,7 @@ from dotr.explanations.evidence.reasons import UnitReason
 from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.text.reason_text import ReasonWriter
 from dotr.explanations.text.tree import WhyTree
+from dotr.model import dataclass
 from dotr.model.time import Micros
 
 

@@ -8,7 +8,7 @@ change of the rule that suffices for the best-ranked candidate that has one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from dotr.engine.replay import ElementPlace, ReplayedInstant
@@ -26,6 +26,7 @@ from dotr.explanations.text.event_text import ConditionText, EventText, EventWri
 from dotr.explanations.text.narrative import Narrative, NarrativePart, sentences
 from dotr.explanations.why_not.changes import Changes, Proposal, clause_text, in_order
 from dotr.explanations.why_not.survey import MOST_BINDINGS
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Window
 from dotr.model.terms import Label, Term, Variable

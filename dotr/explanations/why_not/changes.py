@@ -8,7 +8,7 @@ Cost: one evaluation of the rule at the anchor for each change.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dotr.evaluation.expressions import term_in
@@ -23,6 +23,7 @@ from dotr.explanations.evidence.evaluations import (
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator, clause_with_filters, role_with_filters
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.event_text import EventWriter, distance_text
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var, chain
 from dotr.model.rules import Absent, Choose, Clause, FactSource, Mode, Role, Rule, Window
 from dotr.model.time import Clock, Interval, Micros

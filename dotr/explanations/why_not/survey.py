@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -21,6 +21,7 @@ from dotr.explanations.evidence.evaluations import AnchorEvaluation, AnchorOrder
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder, Step
+from dotr.model import dataclass
 from dotr.model.rules import Absent, Aggregate
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros

@@ -12,7 +12,6 @@ without a variable in common with its input; `AlgebraOperator.full_scan_reason` 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from dotr.evaluation.joins.branch_loops import AnswerRow
@@ -26,6 +25,7 @@ from dotr.instant.queries.evidence import TracedSolution
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Bindings, Solution
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator, JoinOperator
+from dotr.model import dataclass
 from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
 from dotr.model.traverse import certain

@@ -8,7 +8,6 @@ cost of the background.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 
 from dotr.evaluation.joins.branch_loops import AnswerRow
@@ -18,6 +17,7 @@ from dotr.evaluation.joins.scope import Reads, union_of_reads
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.closed_instant import Closure
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
 

@@ -24,7 +24,7 @@ first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -41,6 +41,7 @@ from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.shape_conclusions import ShapeConclusions
 from dotr.instant.queries.plan import QueryPlan
 from dotr.instant.queries.shared_joins import RowsByKey, TrieNode, write_trie
+from dotr.model import dataclass
 from dotr.model.algebra import Call, Const, PathPattern, TriplePattern, Var
 from dotr.model.templates import GraphShape
 from dotr.model.terms import Term, Triple, Variable

@@ -11,7 +11,7 @@ Cost: that of the steps of the trie; compiled on first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from math import prod
 from typing import Final, TypeAlias
@@ -29,6 +29,7 @@ from dotr.evaluation.joins.scope import mentioned_in
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.plan import QueryPlan
+from dotr.model import dataclass
 from dotr.model.algebra import Const, PathPattern, TriplePattern
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables

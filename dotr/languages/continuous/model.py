@@ -7,10 +7,10 @@ Source: continuous.md, sections 1 to 7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.calendars import Calendar, Schedule
 from dotr.model.places import Span

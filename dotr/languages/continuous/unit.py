@@ -11,7 +11,7 @@ for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
@@ -22,6 +22,7 @@ from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.keys import query_key, query_spreads
 from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, EntailmentLevel, SelectForm, StreamQuery
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.calendars import Schedule
 from dotr.model.places import Span
@@ -156,7 +157,7 @@ class QueryUnit(StreamQuery, ExplainedUnit):
 
     def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
         """A finder of the reasons of the unit's events."""
-        from dotr.languages.continuous.explanation.reasons import ReportReasons
+        from dotr.languages.continuous.explanation.text import ReportReasons
 
         return ReportReasons(recorder, proofs, follow)
 

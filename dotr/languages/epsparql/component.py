@@ -10,7 +10,7 @@ Source: ep-sparql.md, sections 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from dotr.evaluation.limits import Limits
 from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, background_groups, label_read, member_reads
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.graphs import components
 from dotr.model.places import Span

@@ -12,10 +12,10 @@ Source: ep-sparql.md, section 5.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
+from dotr.model import dataclass
 from dotr.model.algebra import Call, Expression, Var
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
@@ -13,6 +12,7 @@ from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.interval_keys import LinkedQuery, interval_key, interval_key_names, interval_spreads
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label, Prefixes
@@ -114,7 +114,7 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
 
     def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
         """A finder of the reasons of the unit's events."""
-        from dotr.languages.epsparql.explanation.reasons import IntervalReasons
+        from dotr.languages.epsparql.explanation.text import IntervalReasons
 
         return IntervalReasons(recorder, proofs, follow)
 

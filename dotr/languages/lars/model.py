@@ -8,10 +8,10 @@ Source: lars.md, sections 1 to 3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, RelationAtom
 from dotr.model.places import Span

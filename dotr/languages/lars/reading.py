@@ -7,18 +7,19 @@ Source: lars.md, sections 1 and 3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.languages.lars.codes import LarsCode
-from dotr.languages.lars.lars_spread import atoms_read
+from dotr.languages.lars.keys import atoms_read
 from dotr.languages.lars.model import DEFAULT_RESOLUTION, EventAtom, LarsFile
 from dotr.languages.lars.text.checks import argument_forms, file_problems, file_warnings, forms_of, length_warnings
 from dotr.languages.lars.text.safety import rule_problems
 from dotr.languages.lars.text.statements import LarsReader
 from dotr.languages.lars.unit import LarsUnit, event_spans, made_by
 from dotr.languages.linking import ProgramNames, ResolvedUnits, UnitFiles
+from dotr.model import dataclass
 from dotr.model.places import Document, Span
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.terms import Label, Prefixes

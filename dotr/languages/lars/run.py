@@ -33,9 +33,8 @@ from dotr.languages.lars.closure.atoms import NO_ATOMS, AtomsByPoint, PointAtoms
 from dotr.languages.lars.closure.maintained import LarsClosure, ReportChange
 from dotr.languages.lars.closure.relations import ReportedRows
 from dotr.languages.lars.closure.rules import rules_of_file
-from dotr.languages.lars.keys import lars_key
-from dotr.languages.lars.lars_retention import reaches, window_of
-from dotr.languages.lars.lars_spread import EventReads, labels_read, triples_read
+from dotr.languages.lars.description import reaches, window_of
+from dotr.languages.lars.keys import EventReads, labels_read, lars_key, triples_read
 from dotr.languages.lars.model import DerivedAtom, LarsFile, OwnRelation, ReportKind, TupleWindow
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.event_order import AttributeValues

@@ -4,7 +4,6 @@ section 4)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
@@ -13,9 +12,9 @@ from dotr.evaluation.limits import Limits
 from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.lars.codes import LarsCode
-from dotr.languages.lars.keys import lars_key
-from dotr.languages.lars.lars_spread import EventReads, atoms_read, lars_key_names, lars_spreads, triples_read
+from dotr.languages.lars.keys import EventReads, atoms_read, lars_key, lars_key_names, lars_spreads, triples_read
 from dotr.languages.lars.model import EventAtom, LarsFile, TimeWindow
+from dotr.model import dataclass
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes

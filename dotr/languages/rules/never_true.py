@@ -5,7 +5,8 @@ test), the kinds of its objects are known, and the static check of conditions is
 Invariant: no false alarm. Predicates that a Datalog rule or an entailment can derive are skipped.
 If an input has RDF graphs, only predicates are checked whose objects in the background are all
 numbers in quotes.
-Cost: a second compilation of the rules, and one more for each predicate where there is a warning.
+Cost: a second compilation of the rules, and one more for each predicate where there is a warning;
+none where the warnings for these kinds are kept (`dotr.languages.kept_programs`).
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from dotr.evaluation.triples.index import NO_ENDS
 from dotr.instant.datalog.dependencies import patterns_in
 from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.codes import RuleCode
+from dotr.languages.kept_programs import keep, kept
 from dotr.languages.registry import RuleLanguage, of_language
 from dotr.languages.rules import compile_rules
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.places import Span
 from dotr.model.rules import FactSource
 from dotr.model.terms import Term
-from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.rendering import term_text
 from dotr.temporal.layout.retention import roles
 
@@ -46,6 +47,17 @@ def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Itera
     if program.spec.entailment is not Entailment.NONE:
         return  # under an entailment, a predicate may also have the objects of another
     known = _known_kinds(program, stream_objects)
+    if not known:
+        return
+    given = f"never_true {[(predicate, sorted(map(str, kinds)), sources) for predicate, (kinds, sources) in known.items()]}"
+    found = kept(program.spec, given)
+    if not isinstance(found, tuple):
+        found = tuple(_warnings(program, known))
+        keep(program.spec, found, given)
+    yield from found
+
+
+def _warnings(program: CompiledProgram, known: _KindsFound) -> Iterator[Diagnostic]:
     before = {(each.code, each.span) for each in program.rules.diagnostics}
 
     def warnings(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
@@ -53,7 +65,7 @@ def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Itera
         found = compile_rules(of_language(program.spec.rules, RuleLanguage.RULES), program.spec.prefixes, objects).diagnostics
         return {(d.code, d.span): d for d in found if d.code in _REPORTED and (d.code, d.span) not in before}
 
-    problems = warnings(known) if known else {}
+    problems = warnings(known)
     because: dict[tuple[str, Span | None], list[Term]] = {}
     if problems:
         for predicate in known:
@@ -112,12 +124,11 @@ def _objects_in_background(program: CompiledProgram, predicate: Term, *, numbers
 def _predicates_derived(program: CompiledProgram) -> frozenset[Term] | None:
     """Predicates that Datalog derives; None: any predicate."""
     predicates: set[Term] = set()
-    for document in program.spec.datalog:
-        for rule in parse_datalog(document, program.spec.prefixes):
-            for head in rule.head:
-                if not isinstance(head.predicate, Const):
-                    return None
-                predicates.add(head.predicate.term)
+    for rule in program.own_datalog:
+        for head in rule.head:
+            if not isinstance(head.predicate, Const):
+                return None
+            predicates.add(head.predicate.term)
     return frozenset(predicates)
 
 

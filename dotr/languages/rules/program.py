@@ -7,13 +7,13 @@ mistake is reported once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum, auto
 from typing import TypeAlias
 
 from dotr.engine.spec import RulePlaces
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.evaluation.expressions.kinds import ObjectKinds
+from dotr.evaluation.expressions.kinds import ObjectKinds, TermKinds
 from dotr.languages.rules.syntax import (
     AbsentSyntax,
     AggregateSyntax,
@@ -26,6 +26,7 @@ from dotr.languages.rules.syntax import (
     ScopeSyntax,
     Word,
 )
+from dotr.model import dataclass
 from dotr.model.algebra import Expression, Select
 from dotr.model.calendars import Schedule
 from dotr.model.places import Document, Span
@@ -196,6 +197,7 @@ class ProgramDraft:
     emitted_queries: tuple[SharedQuery, ...] = ()
     emitted_places: Mapping[str, RulePlaces] = field(default_factory=dict)
     forms: Mapping[Label, Forms] = field(default_factory=dict)
+    kinds: Mapping[Label, Mapping[Variable, TermKinds]] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 

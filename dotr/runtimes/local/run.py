@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,33 +26,37 @@ from typing import Final
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import stream_terms
-from dotr.errors.diagnostics import Refused
+from dotr.errors.diagnostics import InputFailed, Refused
 from dotr.errors.fallbacks import drain_fallbacks
+from dotr.instant.instants import published_firings
 from dotr.instant.stage_one import InstantFacts
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.runtimes.external_sort import merge_runs as sorted_runs
+from dotr.runtimes.local.channels import PipelineChannels, first_has_dates, receiving_in_process
 from dotr.runtimes.monitoring.dead_letter_log import LOG, WarningLimiter
-from dotr.runtimes.monitoring.progress import ReportProgress, RunProgress, ignore_progress, port_labels, progress_by_input, stored_events
+from dotr.runtimes.monitoring.progress import (
+    ReportProgress,
+    RunProgress,
+    ignore_progress,
+    port_labels,
+    progress_by_input,
+    stored_events,
+    with_served,
+)
 from dotr.runtimes.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.runtimes.pipeline.inputs import is_recorded
 from dotr.runtimes.pipeline.reloading import Reloads, background_of
-from dotr.streams.connectors.kafka.channels import TopicChannels
-from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks, rechosen
-from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
-from dotr.streams.formats.typed_cells import drain_left_out
-from dotr.streams.lateness import Lateness
+from dotr.streams.connectors.opening import OpenedSinks, PublishedOutputs, check_secrets, open_sinks, rechosen
+from dotr.streams.connectors.receivers import MessageQueue
+from dotr.streams.formats.mapping.typed_cells import drain_left_out
 from dotr.streams.merge.bounded import merged
-from dotr.streams.merge.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
 from dotr.streams.merge.file_marks import FoundFile, changes
-from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel, Heartbeats, LiveElements, live_instants
-from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.merge.recordings import RecordingReader, RecordingWriter
-from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
-from dotr.streams.records import Format, InputFailed, InputFile, ReceivingFailed, Record, SourcedElement
+from dotr.streams.records import Format, InputFile, ReceivingFailed, Record, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
 from dotr.streams.time_formats import drain_repeated_hours
 from dotr.temporal.matching.rule_counts import RuleCounts, added_counts
@@ -83,11 +87,13 @@ def run_local(
     """
     for destination in pipeline.destinations:
         check_secrets(destination)
-    with stoppable() as stop, receiving_in_process(pipeline) as received:
+    with stoppable() as stop, PublishedOutputs(pipeline.outputs) as published, receiving_in_process(pipeline) as received:
+        published.begin(pipeline.output_terms)
         if pipeline.clock_pending:
             pipeline = _with_first_clock(pipeline, received, stop)
-        opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms, stop.check)
+        opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms, stop.check, published)
         sinks, rejected = opened.events, opened.dead_letters
+        report_progress = with_served(report_progress, lambda: published.counts)
         run = _LocalRun(pipeline, opened, stop, report_progress, head, received, reloads)
         try:
             with ExitStack() as stack:
@@ -103,6 +109,8 @@ def run_local(
             raise RunFailed(f"{error} (the output before that is kept)") from None
         except InputFailed as failed:
             raise RunFailed(f"{failed} (the output before that is kept)") from None
+        else:
+            run.linger(published, report)
         finally:
             run.close_inputs()
             run.remove_temporary_files()
@@ -166,7 +174,9 @@ class _LocalRun:
             self._recording = RecordingWriter(pipeline.recording, pipeline.clock, pipeline.streams)
         self._recorded: RecordingReader | None = None
         self._acts = 0  # since the last heartbeat that was recorded
-        self._keeps_records = self._recording is not None or pipeline.program.stage_one.may_reject or bool(pipeline.program.units)
+        self._keeps_records = bool(
+            self._recording is not None or pipeline.program.stage_one.may_reject or pipeline.program.units or pipeline.published.names
+        )
         self._pipeline = pipeline
         self._unflushed = False
         self._report_progress = report_progress
@@ -184,6 +194,7 @@ class _LocalRun:
         self._sinks = opened.events
         self._dead_letter_sink = opened.dead_letters
         self._refused = opened.refused
+        self._opened = opened
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
         self._left_out: Counter[tuple[str, str]] = Counter()
@@ -198,6 +209,7 @@ class _LocalRun:
         stop, engine, sinks, program = self._stop, self.engine, self._sinks, self._pipeline.program
         next_report = time.monotonic()
         terms, timed, has_units = self._terms, program.timed, bool(program.units)
+        published = self._pipeline.published
         reloads, adds_records = self._reloads, self._adds_records(program)
         try:
             stop.end_write()
@@ -230,7 +242,10 @@ class _LocalRun:
                 stop.is_writing = True
                 if self._recording is not None:
                     self._recording.instant(now, self.sourced(now, elements))
-                if firings or self._sorted_runs:
+                if published.names and (own := self._published(now, elements, rejected)):
+                    self.write_firings([*own, *firings])
+                    self.events -= len(own)
+                elif firings or self._sorted_runs:
                     self.write_firings(firings)
                 if facts.inconsistencies:
                     self.inconsistent += 1
@@ -267,6 +282,18 @@ class _LocalRun:
             for file in self._changes():
                 self._write_dead_letter(file.dead_letter_of_change)
 
+    def linger(self, published: PublishedOutputs, report: ReportTotals) -> None:
+        """After the end of the inputs go on serving what is kept for as long as outputs say."""
+        if self._ended and self._opened.served:
+            self.report_progress()
+            report(self.totals())
+            published.linger(self._check_lingering)
+
+    def _check_lingering(self) -> None:
+        self._stop.check()
+        if self._reloads is not None:
+            self._reloads.refuse_ended()
+
     def _advance(self, now: Micros) -> None:
         """Advance the time to a heartbeat. It is recorded if it is the first, or something fired; also
         after many acts without an event, so that a replay finds no gap (semantics.md, 6) in them."""
@@ -282,8 +309,17 @@ class _LocalRun:
             self._stop.end_write()
 
     def _adds_records(self, program: CompiledProgram) -> bool:
-        """True if the streams of elements count, which their records tell, and they come without."""
-        return bool(program.layout.fed_streams) and (self._pipeline.is_live or not self._keeps_records)
+        """True if the streams or inputs of elements count, which their records tell, and they come
+        without."""
+        is_read = program.layout.fed_streams or self._pipeline.published.names
+        return bool(is_read) and (self._pipeline.is_live or not self._keeps_records)
+
+    def _published(self, now: Micros, elements: Sequence[Element], rejected: Sequence[Rejection]) -> list[Firing]:
+        """The elements of an instant that outputs have, without rejected ones."""
+        sourced, left_out = self.sourced(now, elements), {each.element for each in rejected}
+        return published_firings(
+            self._pipeline.published, now, [each.input for each in sourced], [each.triples for each in sourced], left_out
+        )
 
     def _reload(self, reloads: Reloads) -> None:
         """Go on with the configuration as it is now, between two instants; where it is refused,
@@ -426,13 +462,15 @@ class _LocalRun:
         self._unflushed = True
         if self._sorted_runs:
             self._write_sorted(firings)
-            return
-        self.events += len(firings)
-        self.dropped += sum([firing.dropped for firing in firings])
-        for sink in self._sinks:
-            sink.write_items(firings)
-        if self._refused:
-            self._write_refused()
+        else:
+            self.events += len(firings)
+            self.dropped += sum([firing.dropped for firing in firings])
+            for sink in self._sinks:
+                sink.write_items(firings)
+            if self._refused:
+                self._write_refused()
+        for served in self._opened.served:
+            served.end_instant()
 
     def _write_refused(self) -> None:
         """Write the dead letters of events that a sink cannot accept."""
@@ -593,108 +631,6 @@ def _without_place(element: Element) -> SourcedElement:
     sourced = SourcedElement(*element)
     sourced.file, sourced.record = InputFile("", "", Format.NDJSON), Record(0, 0, 0, element.time, element, b"")
     return sourced
-
-
-# Channels of a pipeline: its inputs as they are read in process, existing files and growing inputs.
-
-
-@contextmanager
-def receiving_in_process(pipeline: Pipeline) -> Iterator[list[MessageQueue]]:
-    """Receive the messages of a pipeline's inputs that have a source, into queues, while the
-    context is open.
-
-    Raises `Refused` where a receiver cannot start.
-    """
-    with ExitStack() as stack:
-        queues = []
-        for growing in pipeline.growing:
-            if growing.source is not None:
-                queue = MessageQueue(growing.like, growing.source.receiver())
-                stack.callback(queue.close)
-                queue.start()
-                queues.append(queue)
-        yield queues
-
-
-def first_has_dates(queues: Sequence[MessageQueue]) -> bool | None:
-    """True where the first readable message has date-times; None where there is none yet."""
-    return next((dates for queue in queues if (dates := queue.first_has_dates()) is not None), None)
-
-
-class PipelineChannels:
-    """One channel for each existing file, then one for each growing input, then one for each
-    partition of a topic; files and partitions of an input share its rate limit. `received` are the
-    queues of the growing inputs that have a source, in their order. `watched` are the files of
-    watched folders, by name of input.
-    """
-
-    def __init__(self, pipeline: Pipeline, received: Sequence[MessageQueue] = ()) -> None:
-        self._rates: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
-        self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
-        self.machine: Callable[[], Micros | None] = lambda: time.time_ns() // 1_000
-        if pipeline.clock_delay is not None and self._clocks:
-            # All have one pace, and one clock, which begins at the first time in their files.
-            shared = EventClock.of_files(next(iter(pipeline.paces.values())), pipeline.inputs)
-            self._clocks, self.machine = dict.fromkeys(pipeline.paces, shared), lambda: shared.time(time.monotonic())
-        self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
-        self.watched: dict[str, AppearingFiles] = {}
-        queues = iter(received)
-        self._received = {queue.name: queue for queue in received}
-        self._tails = [(each, TailedFolder(each, tell=LOG.warning)) for each in pipeline.growing if each.tail]
-        self.channels += [self._channel(each.like, NoFileYet(folder), each, folder.is_drained) for each, folder in self._tails]
-        for each in pipeline.growing:
-            if each.source is not None:
-                queue = next(queues)
-                self.channels.append(self._channel(each.like, queue, each, queue.is_drained))
-            elif each.standard:
-                piped = StandardInput(each.like)
-                self.channels.append(self._channel(each.like, piped, each, piped.is_drained))
-            elif not each.tail:
-                known = [FoundFile(file.path, file.mark) for file in pipeline.inputs if file.input == each.like.input]
-                files = self.watched[each.like.input] = AppearingFiles(each, known)
-                self.channels.append(self._channel(each.like, FilesFeed(files), each, files.is_drained))
-        self._topics = {
-            each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
-            for each in pipeline.topics
-        }
-        for topics in self._topics.values():
-            self.channels += topics.channels
-
-    def appeared(self) -> Iterator[Channel]:
-        """The channels of the partitions, and of the series of files, that have appeared since the
-        last call."""
-        for topics in self._topics.values():
-            yield from topics.appeared()
-        for each, folder in self._tails:
-            for series in folder.appeared():
-                yield self._channel(each.like, TailFeed(series, folder.like), each, folder.is_drained)
-
-    def connections(self) -> dict[str, bool]:
-        """The connections by name of input: True if the broker answers, or the server listens."""
-        topics = {name: topics.is_connected for name, topics in self._topics.items()}
-        return topics | {name: queue.connected for name, queue in self._received.items()}
-
-    def close(self) -> None:
-        """Close the clients of brokers, and the files that go on."""
-        for topics in self._topics.values():
-            topics.close()
-        for _, folder in self._tails:
-            folder.close()
-
-    def _rate(self, name: str) -> RateLimit | NoRateLimit:
-        return self._rates.setdefault(name, NoRateLimit())
-
-    def _channel(
-        self, file: InputFile, feed: Feed, growing: GrowingInput | None = None, is_drained: Callable[[], bool] | None = None
-    ) -> Channel:
-        lateness = Lateness.of(file)
-        idle = None if growing is None else growing.idle
-        clock = self._clocks.get(file.input)
-        paced = feed if clock is None else PacedFeed(feed, clock)
-        channel = Channel(paced, lateness, idle, self._rate(file.input), growing is not None, name=file.input, is_drained=is_drained)
-        if growing is not None and growing.source is not None:
-            channel.ahead = QUEUED_MESSAGES
-        return channel
 
 
 # Stop of a run by Ctrl-C or SIGTERM: immediate during matching, delayed while an instant is

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
-from dotr.errors.terminal import escape_controls, print_stderr
+from dotr.errors.terminal import escape_controls, print_stderr, stderr_is_terminal
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
@@ -27,9 +24,12 @@ from dotr.runtimes.monitoring.progress import InputProgress as InputProgress
 from dotr.runtimes.monitoring.progress import RunProgress as RunProgress
 from dotr.runtimes.monitoring.progress import StoredCount as StoredCount
 from dotr.runtimes.monitoring.totals import Totals
+from dotr.streams.sinks.batches import ServedCounts
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 _EVERY_SECONDS = 10.0
+_AS_TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""Variables of the environment by which rich takes standard error for a terminal."""
 
 
 @contextmanager
@@ -38,15 +38,29 @@ def progress_line(name: str, *, quiet: bool) -> Iterator[ProgressLine]:
 
     With `quiet` only errors are printed. Yields the callable that receives the totals.
     """
+    level = logging.ERROR if quiet else logging.WARNING
+    if not any(map(os.environ.get, _AS_TERMINAL)) and not stderr_is_terminal():
+        with _handled(_Handler(_print_plain, level), level):
+            yield ProgressLine(name, _no_text) if quiet else ProgressLine(name, _print_plain, _EVERY_SECONDS)
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
     console = Console(stderr=True, highlight=False)
-    with _logging(console, logging.ERROR if quiet else logging.WARNING):
+
+    def print_above(text: str) -> None:
+        """Print a text literally, without markup and emoji codes."""
+        console.print(escape_controls(text), markup=False, emoji=False, soft_wrap=True)
+
+    with _handled(_Handler(print_above, level), level):
         if quiet:
-            yield ProgressLine(name, lambda text: None)
+            yield ProgressLine(name, _no_text)
         elif console.is_terminal:
             with Live(Text(escape_controls(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
                 yield ProgressLine(name, lambda text: live.update(Text(escape_controls(text))))
         else:
-            yield ProgressLine(name, lambda text: _print(console, text), _EVERY_SECONDS)
+            yield ProgressLine(name, print_above, _EVERY_SECONDS)
 
 
 class ProgressLine:
@@ -81,20 +95,24 @@ class ProgressLine:
             self._show(line(self._name, self._totals, now - self._started, self._activity, self.heartbeat))
 
 
-def _print(console: Console, text: str) -> None:
-    """Print a text literally, without markup and emoji codes."""
-    console.print(escape_controls(text), markup=False, emoji=False, soft_wrap=True)
+def _print_plain(text: str) -> None:
+    """Print a text where there is no terminal, with spaces for tabs."""
+    print_stderr(text.expandtabs())
+
+
+def _no_text(text: str) -> None:
+    """Show nothing."""
 
 
 class _Handler(logging.Handler):
     """Logging handler that prints above the line of progress."""
 
-    def __init__(self, console: Console, level: int) -> None:
+    def __init__(self, print_text: Callable[[str], None], level: int) -> None:
         super().__init__(level)
-        self._console = console
+        self._print_text = print_text
 
     def emit(self, record: logging.LogRecord) -> None:
-        _print(self._console, record.getMessage())
+        self._print_text(record.getMessage())
 
 
 @contextmanager
@@ -189,6 +207,7 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
         "closed": at(progress.closed),
         **({} if progress.heartbeat is None else {"heartbeat": at(progress.heartbeat)}),
         "inputs": inputs,
+        **({"served": [_served(each) for each in progress.served]} if progress.served else {}),
         "state": {
             "events": sum(each.events for each in progress.stored),
             "bytes": progress.state_bytes,
@@ -205,10 +224,9 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
     return json.dumps(report, ensure_ascii=False)
 
 
-@contextmanager
-def _logging(console: Console, level: int) -> Iterator[None]:
-    with _handled(_Handler(console, level), level):
-        yield
+def _served(counts: ServedCounts) -> dict[str, object]:
+    clients = {kind: number for kind, number in counts.clients.copy().items() if number}
+    return {"stream": counts.stream, "elements": counts.elements, "clients": clients, "refusals": counts.refusals.copy().total()}
 
 
 @contextmanager

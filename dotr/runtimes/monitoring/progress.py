@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.terms import Label
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.runtimes.monitoring.totals import Totals
+from dotr.streams.sinks.batches import ServedCounts
 from dotr.temporal.layout.layers import Layer
 
 
@@ -62,6 +64,7 @@ class RunProgress:
     - `state_bytes`: bytes of the state as written; None in process.
     - `batch`: the last batch on Spark; None in process.
     - `heartbeat`: the last heartbeat of the clock (µs since 1970); None: there was none.
+    - `served`: the counts of the streams that outputs serve, which go on.
     """
 
     closed: Micros | None = None
@@ -70,6 +73,7 @@ class RunProgress:
     state_bytes: int | None = None
     batch: BatchFigures | None = None
     heartbeat: Micros | None = None
+    served: Sequence[ServedCounts] = ()
 
     def lag(self, each: InputProgress) -> Micros | None:
         """Lag of an input in µs: 0 once it has ended, None before its first record.
@@ -90,6 +94,12 @@ ReportProgress: TypeAlias = Callable[[RunProgress], None]
 
 def ignore_progress(progress: RunProgress) -> None:
     """Discard the progress."""
+
+
+def with_served(report: ReportProgress, served: Callable[[], Sequence[ServedCounts]]) -> ReportProgress:
+    """A callback that adds the counts of served streams to the progress; `report` itself where it
+    discards the progress."""
+    return report if report is ignore_progress else lambda progress: report(replace(progress, served=served()))
 
 
 def progress_by_input(

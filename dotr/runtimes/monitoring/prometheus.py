@@ -74,6 +74,11 @@ class RunCollector(Collector):
                 errors[name, "delayed by"] = counts.delay_errors
         held: Samples = {(name,): counts.held_back for name, counts in rules.items()}
         left_out: Samples = {(name, column): number for (name, column), number in totals.left_out.items()}
+        clients: Samples = {(each.stream, kind): n for each in progress.served for kind, n in each.clients.copy().items()}
+        published: Samples = {(each.stream,): each.elements for each in progress.served}
+        pushed: Samples = {(each.stream, kind): n for each in progress.served for kind, n in each.bytes.copy().items()}
+        slow: Samples = {(each.stream, kind): n for each in progress.served for kind, n in each.slow.copy().items()}
+        refusals: Samples = {(each.stream, str(status)): n for each in progress.served for status, n in each.refusals.copy().items()}
         contradictions, fallbacks = totals.inconsistent, totals.fallbacks
         families = [
             family("dotr_run_seconds", "Seconds since the run started.", round(figures.seconds, 3)),
@@ -96,6 +101,11 @@ class RunCollector(Collector):
             family("dotr_input_lag_seconds", "Distance of an input's watermark from the furthest one.", lags, "input"),
             family("dotr_input_ended", "1 where all of an input is read.", ended, "input"),
             family("dotr_input_connected", "1 while the broker of an input answers, or its own server listens.", connected, "input"),
+            family("dotr_serve_clients", "Readers that elements are pushed to, by resource.", clients, "stream", "kind"),
+            family("dotr_serve_elements_total", "Elements published.", published, "stream"),
+            family("dotr_serve_pushed_bytes_total", "Bytes pushed to readers, by resource.", pushed, "stream", "kind"),
+            family("dotr_serve_slow_clients_total", "Readers closed since they did not keep up, by resource.", slow, "stream", "kind"),
+            family("dotr_serve_refusals_total", "Requests that were refused, by status.", refusals, "stream", "status"),
             family("dotr_state_events", "Events stored, by layer of rules and label.", stored, "layer", "label"),
             family("dotr_state_bytes", "Bytes of the state as written (Spark).", progress.state_bytes),
         ]

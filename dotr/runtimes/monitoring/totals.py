@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dotr.errors.diagnostics import DotrError
+from dotr.model import dataclass
 from dotr.model.stream import Reason
 from dotr.model.terms import Term
 from dotr.streams.time_formats import RepeatedHour

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import glob
+import io
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from pyoxigraph import NamedNode
 
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.evaluation.files.caches import default_folder
+from dotr.evaluation.files.stores import Location, absolute, configure_storage
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.compiled_cache import MIN_BYTES, CachePolicy
 from dotr.instant.datalog.background.sources import Reading
 from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.registry import RuleLanguage, extension_problem, has_units
+from dotr.model import dataclass
 from dotr.model.places import Document, Span
 from dotr.model.stream import InputStream, stream_name
 from dotr.model.time import UNITS, Micros, Unit
 from dotr.runtimes.pipeline.sections import (
     GraphSection,
+    InputSection,
     KnowledgeSection,
     Settings,
     TableSection,
@@ -33,32 +37,37 @@ from dotr.runtimes.pipeline.sections import (
     path_of_graph,
     validated,
 )
-from dotr.runtimes.pipeline.tables import row_conflicts, rows_of_table, table_settings, with_place
 from dotr.streams.connectors.registry import TRANSPORTS, Transport
 from dotr.streams.records import Format
+from dotr.streams.storage import storage_problems, store_settings
 from dotr.streams.times import parse_time
 from dotr.syntax.lexemes import quotes_hint
 from dotr.syntax.sections import SectionPlace
 from dotr.syntax.turtle.graphs import parser_message
-from dotr.syntax.turtle.jsonld import context_of
 from dotr.syntax.turtle.nesting import check_json_nesting
-from dotr.syntax.yaml import Location, Tree, read_tree, set_values
+from dotr.syntax.yaml import KeyPath, Tree, read_tree, set_values
 
 _RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
 
+
+Mapped = TypeVar("Mapped", InputSection, TableSection)
 
 _LONGEST_PATH: Final = 4096
 """Limit of the bytes of a path on Linux; translating a longer glob takes quadratic time."""
 
 
-def glob_files(pattern: str) -> list[str]:
+def glob_files(pattern: str, span: Span | None = None) -> list[str]:
     """The regular files that match a glob, sorted; none if the glob is longer than a path may be.
+    Raises `Refused` (C302, at `span`) where a store cannot be listed.
 
     >>> glob_files("[" * 100_000)
     []
     """
     if len(os.fsencode(pattern)) > _LONGEST_PATH:
         return []
+    if Location(pattern).is_url:
+        with _store_errors(pattern, span):
+            return [found.location.text for found in Location(pattern).matching()]
     return sorted(name for name in glob.glob(pattern, recursive=True) if os.path.isfile(name))
 
 
@@ -70,6 +79,8 @@ def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> 
     dotr.errors.diagnostics.Refused: C301 no file matches no/such/*.ttl
     Relative paths are relative to the configuration file; those of --set to the working directory.
     """
+    if Location(path).is_url:
+        return _matching_objects(path, span, hint)
     if os.path.isfile(path):
         return [path]
     if os.path.isdir(path):
@@ -84,6 +95,33 @@ def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> 
     raise Refused([Diagnostic("C301", f"there is no file {path}", span, quotes_hint(path) or similar_file(path) or hint)])
 
 
+def _matching_objects(path: str, span: Span | None, hint: str) -> list[str]:
+    """The objects that match a URL or a glob of URLs; raises `Refused` as `matching_files` does, and
+    C302 where the store does not answer well."""
+    with _store_errors(path, span):
+        if Location(path).look() is not None:
+            return [path]
+        if glob.has_magic(path):
+            if files := glob_files(path):
+                return files
+            raise refuse("C301", f"no file matches {path}", span, hint)
+        if next(Location(path).list(recursive=True), None) is not None:
+            raise refuse("C301", f"{path} is a folder", span, f"For the files in it write {path}/*")
+    raise refuse("C301", f"there is no file {path}", span, similar_file(path) or hint)
+
+
+@contextmanager
+def _store_errors(path: str, span: Span | None) -> Iterator[None]:
+    """Context in which an error of a store is refused (C302)."""
+    try:
+        yield
+    except OSError as error:
+        raise refuse("C302", f"cannot read {path}: {error.strerror or error}", span, _STORE_HINT) from None
+
+
+_STORE_HINT: Final = "Is the URL right, and may you read it? `storage` in the configuration says where a store is, and as whom it is read."
+
+
 def similar_file(path: str) -> str:
     """The hint that names the file of the same folder with the nearest name, by the names without
     their endings where these are the same; empty if there is none.
@@ -93,7 +131,10 @@ def similar_file(path: str) -> str:
     """
     folder, name = os.path.split(path)
     with suppress(OSError, ValueError):
-        names = sorted(each.name for each in os.scandir(folder or ".") if each.is_file())
+        if Location(path).is_url:
+            names = [each.location.name for each in Location(folder).list()]
+        else:
+            names = sorted(each.name for each in os.scandir(folder or ".") if each.is_file())
         stem, ending = os.path.splitext(name)
         hint = did_you_mean(stem, [os.path.splitext(each)[0] for each in names if os.path.splitext(each)[1] == ending])
         other_case = next((f"Did you mean {each}?" for each in names if each.lower() == name.lower()), "")
@@ -105,7 +146,7 @@ def similar_file(path: str) -> str:
 def read_document(path: str, span: Span | None = None) -> Document:
     """Read a text file in UTF-8. Raises `Refused` (C302, at `span`) if it cannot be read."""
     try:
-        return Document(path, Path(path).read_text(encoding="utf-8-sig"))
+        return Document(path, _text_of(path))
     except UnicodeDecodeError as error:
         reason, hint = f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8."
     except FileNotFoundError:
@@ -114,9 +155,19 @@ def read_document(path: str, span: Span | None = None) -> Document:
         hint = similar_file(path) or asked
     except OSError as error:
         reason, hint = (error.strerror or str(error)).lower(), "Name a file that may be read."
+        if Location(path).is_url:
+            reason, hint = error.strerror or str(error), _STORE_HINT
     except ValueError as error:
         reason, hint = str(error), "Is the path right?"
     raise Refused([Diagnostic("C302", f"cannot read {path}: {reason}", span, hint)])
+
+
+def _text_of(path: str) -> str:
+    """The text of a file in UTF-8; raises OSError and UnicodeDecodeError."""
+    location = Location.of(path)
+    if not location.is_url:
+        return location.path.read_text(encoding="utf-8-sig")
+    return io.TextIOWrapper(io.BytesIO(location.read()), encoding="utf-8-sig").read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +179,25 @@ class ConfigFiles:
     """
 
     tree: Tree
-    folder: Path
-    overridden: frozenset[Location] = frozenset()
+    folder: Location
+    overridden: frozenset[KeyPath] = frozenset()
 
-    def path(self, text: str, location: Location) -> str:
-        """A path of the document, relative to the working directory.
+    def path(self, text: str, location: KeyPath) -> str:
+        """A path of the document, relative to the working directory, or a URL.
 
         A path set by `--set`, or that begins with an environment variable, is relative to the
         working directory already.
         """
         outside = any(location[: len(prefix)] == prefix for prefix in self.overridden) or self.tree.begins_with_variable(location)
-        path = Path(text).expanduser()
-        return os.path.normpath(path if outside else self.folder / path)
+        path = Location.of(str(Path(text).expanduser()) if text.startswith("~") else text, None if outside else self.folder)
+        return path.text if path.is_url else os.path.normpath(path.text)
 
     def place(self, *location: str | int) -> SectionPlace:
         """The place of the section at a location."""
         return SectionPlace(self.tree, location, self.path)
 
     def matching_files(
-        self, patterns: Sequence[str | GraphSection], location: Location, problems: list[Diagnostic]
+        self, patterns: Sequence[str | GraphSection], location: KeyPath, problems: list[Diagnostic]
     ) -> list[tuple[str, Span, str]]:
         """The files of a list of paths and globs, each once, with the span that names it, and its
         declared format (empty: none).
@@ -155,7 +206,7 @@ class ConfigFiles:
         """
         files: dict[str, tuple[str, Span, str]] = {}
         for number, pattern in enumerate(patterns):
-            item: Location = (*location, number)
+            item: KeyPath = (*location, number)
             form = ""
             if isinstance(pattern, GraphSection):
                 item, form = (*item, "path"), pattern.format or ""
@@ -167,7 +218,7 @@ class ConfigFiles:
         return list(files.values())
 
     def contexts(
-        self, files: Mapping[str, str], location: Location, problems: list[Diagnostic], nesting: int = LIMITS.nesting
+        self, files: Mapping[str, str], location: KeyPath, problems: list[Diagnostic], nesting: int = LIMITS.nesting
     ) -> tuple[tuple[str, str], ...]:
         """The texts of JSON-LD files with a context, by their keys in the mapping at a location.
 
@@ -178,8 +229,10 @@ class ConfigFiles:
             place = self.tree.span((*location, key))
             path = self.path(name, (*location, key))
             try:
-                text = Path(path).read_text(encoding="utf-8-sig")
+                text = _text_of(path)
                 check_json_nesting(text, nesting)
+                from dotr.syntax.turtle.jsonld import context_of
+
                 context_of(text)
                 texts.append((key, text))
             except OSError as error:
@@ -207,7 +260,7 @@ class ConfigFiles:
         """
         problems: list[Diagnostic] = []
 
-        def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
+        def documents(patterns: Sequence[str], location: KeyPath) -> tuple[Document, ...]:
             loaded = []
             for path, span, _ in self.matching_files(patterns, location, problems):
                 if location == ("rules",) and (wrong := extension_problem(path, span)):
@@ -221,8 +274,12 @@ class ConfigFiles:
 
         rule_files, datalog = documents(rules, ("rules",)), documents(knowledge.datalog, ("knowledge", "datalog"))
         found = self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)
-        graphs = [(os.path.abspath(path), form) for path, _, form in found]
+        graphs = [(absolute(path), form) for path, _, form in found]
         reading, tables = self.reading(knowledge, prefixes, len(graphs), problems, zone)
+        at = ("knowledge", "cache")
+        if knowledge.cache is not None and Location(self.path(knowledge.cache, at)).is_url:
+            hint = "Name a folder of this machine, or leave cache out: Spark sends what is compiled to its executors."
+            problems.append(Diagnostic("C204", "a cache is mapped into memory, from a disk of this machine", self.tree.span(at), hint))
         spec = ProgramSpec(
             rule_files,
             datalog,
@@ -251,21 +308,31 @@ class ConfigFiles:
         """
         tables = self._tables(knowledge.tables, prefixes, problems, zone)
         numbered = tuple((number, settings) for number, (_, settings) in enumerate(tables, graphs))
-        return Reading((), (), numbered, self._imports(knowledge.imports, problems), rows_of_table), [path for path, _ in tables]
+        read = Reading((), (), numbered, self._imports(knowledge.imports, problems))
+        if tables:
+            from dotr.runtimes.pipeline.tables import rows_of_table
+
+            read = replace(read, rows=rows_of_table)
+        return read, [path for path, _ in tables]
 
     def _tables(
         self, sections: Sequence[TableSection], prefixes: Mapping[str, str], problems: list[Diagnostic], zone: str | None
     ) -> list[tuple[str, str]]:
         """The absolute path of each file of tables, with its settings. Problems are added to `problems`."""
         found: list[tuple[str, str]] = []
+        if not sections:
+            return found
+        from dotr.runtimes.pipeline.tables import row_conflicts, table_settings, with_place  # with the readers of inputs
+
         for number, section in enumerate(sections):
             at = ("knowledge", "tables", number)
             place, own = self.place(*at), list[Diagnostic]()
             own += [Diagnostic("C204", message, place.key_span(key), hint) for key, message, hint in row_conflicts(section)]
             try:
+                section = _with_compiled_mapping(section, place, [])  # that of a configuration is compiled already
                 paths = matching_files(place.path(section.path, "path"), place.span("path"))
                 settings = "" if own else table_settings(section, paths, prefixes, self.folder, place.span(), zone)
-                found += [(os.path.abspath(path), settings) for path in paths]
+                found += [(absolute(path), settings) for path in paths]
             except Refused as refused:
                 around, of_prefixes = place.span("map"), self.tree.span(("prefixes",))
                 own += [with_place(problem, section.map, around, of_prefixes) for problem in refused.diagnostics]
@@ -279,7 +346,7 @@ class ConfigFiles:
             at = ("knowledge", "imports", key)
             try:
                 iri = str(NamedNode(key.removeprefix("<").removesuffix(">")))[1:-1]
-                found += [(iri, os.path.abspath(path)) for path in matching_files(self.path(name, at), self.tree.span(at))[:1]]
+                found += [(iri, absolute(path)) for path in matching_files(self.path(name, at), self.tree.span(at))[:1]]
             except ValueError as error:
                 hint = "Write the whole IRI, as `owl:imports` has it."
                 problems.append(Diagnostic("C203", f"{key} is no IRI: {parser_message(error)}", self.tree.key_span(at), hint))
@@ -302,12 +369,18 @@ class ConfigFiles:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Validated configuration with the files that it names. `recording`: a recording that is read in
-    place of all inputs; empty: none."""
+    """Validated configuration with the files that it names.
+
+    - `recording`: a recording that is read in place of all inputs; empty: none.
+    - `start`: that of all replays, in place of the written ones; empty: none.
+    - `warnings`: of the mappings that it names as `map`.
+    """
 
     settings: Settings
     files: ConfigFiles
     recording: str = ""
+    start: str = ""
+    warnings: tuple[Diagnostic, ...] = ()
 
     def span(self, *location: str | int) -> Span:
         """The span of the value at a location, or of the innermost value around a missing one."""
@@ -331,14 +404,14 @@ class Config:
         return spec
 
     def cache_policy(self, least: int = MIN_BYTES, *, fresh: bool = False) -> CachePolicy:
-        """The policy of the cache of compiled backgrounds.
+        """The policy of the caches of compiled backgrounds and parsed programs.
 
         `least` is the smallest size of the sources (bytes) at which a background is cached. `fresh`
         ignores the cached one.
         """
         path = self.settings.knowledge.cache
         folder = default_folder() if path is None else Path(self.files.path(path, ("knowledge", "cache"))).absolute()
-        return CachePolicy(folder, least, fresh, self.settings.knowledge.shared)
+        return CachePolicy(folder, least, fresh, self.settings.knowledge.shared, programs=True)
 
     def streams(self) -> tuple[InputStream, ...]:
         """The inputs with the streams that they feed, also those of a recording."""
@@ -365,10 +438,16 @@ class Config:
 RECORDED: Final = "--recording="
 """The beginning of an option that names a recording, which is read in place of all inputs."""
 
+STARTED: Final = "--start="
+"""The beginning of an option that has the start of all inputs with `replay`."""
+
+OF_INPUTS: Final = (RECORDED, STARTED)
+"""The beginnings of options that say what is read, and are no `--set` options."""
+
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:
-    """Read and validate a configuration. `options` are `--set` options, `key.path=value`, or one
-    that begins with `RECORDED`.
+    """Read and validate a configuration. `options` are `--set` options, `key.path=value`, or ones
+    that begin with `RECORDED` or `STARTED`.
 
     Raises `Refused` with all problems of the YAML text, or of the options, or of the schema.
     """
@@ -383,6 +462,56 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
         raise refuse("C102", "a configuration is a mapping of keys to values", tree.span(()), "It begins with a line such as name: fire")
     if "cases" in tree.data:
         raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key_span(("cases",)), "`dotr test` runs it.")
-    recording = next((each.removeprefix(RECORDED) for each in options if each.startswith(RECORDED)), "")
-    tree, overridden = set_values(tree, [each for each in options if not each.startswith(RECORDED)])
-    return Config(validated(Settings, tree.data, tree), ConfigFiles(tree, Path(path).parent, overridden), recording)
+    recording, start = (next((each.removeprefix(own) for each in options if each.startswith(own)), "") for own in (RECORDED, STARTED))
+    tree, overridden = set_values(tree, [each for each in options if not each.startswith(OF_INPUTS)])
+    files = ConfigFiles(tree, Location.of(path).parent, overridden)
+    settings = validated(Settings, tree.data, tree)
+    if problems := list(storage_problems(tree)):
+        raise Refused(problems)
+    configure_storage(store_settings(settings.storage))
+    settings, warnings = _with_compiled_mappings(settings, files)
+    return Config(settings, files, recording, start, warnings)
+
+
+def _with_compiled_mapping(section: Mapped, place: SectionPlace, warnings: list[Diagnostic]) -> Mapped:
+    """The section with the text of a map, and its list, in place of a mapping of RML. Its warnings are
+    added to `warnings`; raises `Refused`."""
+    if section.map is None or not section.map.endswith(".ttl"):
+        return section
+    from dotr.streams.formats.mapping.maps import is_mapping
+
+    if not is_mapping(section.map):
+        return section
+    from dotr.streams.formats.mapping.rml import compile_mapping  # loads rdflib's parser, which few configurations need
+
+    form = "parquet" if isinstance(section, InputSection) and section.spark is not None else section.format  # columns, as of rows
+    mapping = compile_mapping(read_document(place.path(section.map, "map"), place.span("map")), form)
+    warnings.extend(mapping.warnings)
+    if section.each is not None and mapping.each not in ("", section.each):
+        hint = "Leave each out: the iterator says the same."
+        message = f"the iterator of {section.map} names the list {mapping.each}, and each another one"
+        raise refuse("C204", message, place.key_span("each"), hint)
+    return section.model_copy(update={"map": mapping.text, **({"each": mapping.each} if mapping.each else {})})
+
+
+def _with_compiled_mappings(settings: Settings, files: ConfigFiles) -> tuple[Settings, tuple[Diagnostic, ...]]:
+    """The settings with the text of a map, and its list, in place of each mapping of RML that an input
+    or a table names, and the warnings of these. Raises `Refused` with the problems of all."""
+    problems: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
+
+    def compiled(section: Mapped, place: SectionPlace) -> Mapped:
+        try:
+            return _with_compiled_mapping(section, place, warnings)
+        except Refused as refused:
+            problems.extend(refused.diagnostics)
+            return section
+
+    inputs = [compiled(each, files.place("input", number)) for number, each in enumerate(settings.input)]
+    tables = [compiled(each, files.place("knowledge", "tables", number)) for number, each in enumerate(settings.knowledge.tables)]
+    if problems:
+        raise Refused(problems)
+    if not warnings and inputs == settings.input and tables == settings.knowledge.tables:
+        return settings, ()
+    knowledge = settings.knowledge.model_copy(update={"tables": tables})
+    return settings.model_copy(update={"input": inputs, "knowledge": knowledge}), tuple(warnings)

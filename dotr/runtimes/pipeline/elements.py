@@ -1,21 +1,25 @@
-"""Settings of a configuration by which messages become elements: maps, times, contexts."""
+"""Settings of an input by which its messages become elements: maps, times, contexts; and the
+settings that exclude each other."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from pyoxigraph import NamedNode
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.evaluation.files.stores import Location
 from dotr.model.terms import WELL_KNOWN, Prefixes
+from dotr.model.time import Micros
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.runtimes.pipeline.tables import MAPPED, row_conflicts, rows_map
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.formats.maps import ITEM, NUMBER, VALUE, is_origin, time_cells
+from dotr.streams.formats.mapping.maps import ITEM, NUMBER, VALUE, is_origin, time_cells
 from dotr.streams.records import SENT_TIMES, WIDE, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
@@ -31,9 +35,12 @@ _SLASH: Final = re.compile(r"/(?![^<]*>)")
 
 _SENT_TIMES: Final[Mapping[SentTime, tuple[str, ...]]] = {
     SentTime.TIMESTAMP: ("kafka",),
-    SentTime.RECEIVED: ("mqtt", "http"),
+    SentTime.RECEIVED: ("mqtt", "http", "sse", "websocket", "ldes"),
 }
 """The transports that give a time."""
+
+_UTF_8: Final = ("sse", "websocket")
+"""The transports of text, which is UTF-8."""
 
 
 def element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
@@ -75,17 +82,18 @@ def _is_cell(form: str, time: str) -> bool:
 
 def _misplaced_keys(config: Config, section: InputSection, number: int) -> Iterator[Diagnostic]:
     """Keys of another format, and times that a transport does not give (C204)."""
-
-    def problem(key: str, message: str, hint: str) -> Diagnostic:
-        return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
-
+    problem = partial(_misfit, config, number)
     times = [section.time or ""] if section.time is None or isinstance(section.time, str) else section.time
     transport = config.transport("input", number)
     sent = None
     for time in times:
         sent = SENT_TIMES.get(time)
         if sent is not None and transport not in _SENT_TIMES[sent]:
-            whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
+            whose = (
+                "Kafka gives a message"
+                if sent is SentTime.TIMESTAMP
+                else f"what is copied when it arrives ({', '.join(_SENT_TIMES[sent])}) has"
+            )
             message = f"{time} is the time that {whose}, and this input is by {transport}"
             yield problem("time", message, "Name the time in the element itself.")
         elif sent is None and time.startswith("$") and not _is_cell(section.format, time):
@@ -97,15 +105,104 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
         yield problem("time", f"a list of times belongs to csv, json, text and parquet, not to {section.format}", "Name one.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
+    refused_encodings = (*WIDE,) if transport not in _UTF_8 else (section.encoding,) if section.encoding != "utf-8" else ()
     for key in ("skip", "comment", "encoding"):
-        if section.is_given(key) and transport != "path" and (key != "encoding" or section.encoding in WIDE):
+        if section.is_given(key) and transport != "path" and (key != "encoding" or section.encoding in refused_encodings):
             yield problem(
                 key, f"{key} is of lines of a file, and this input is by {transport}", "Leave it out: a message is data from its start."
             )
     if section.format == "parquet" and (transport != "path" or section.path == STANDARD_INPUT):
         read = "standard input" if transport == "path" else f"messages by {transport}"
         yield problem("format", f"Parquet is read from its end, and {read} can only be read on", "Write it to a file, and name its path.")
+    if section.format == "jelly" and transport == "sse":
+        yield problem("format", "an event is text, and a frame of Jelly is bytes", "Read it from a WebSocket, or in another format.")
     yield from (problem(key, *told) for key, *told in row_conflicts(section) if key != "time" or not sent)
+
+
+def _misfit(config: Config, number: int, key: str, message: str, hint: str) -> Diagnostic:
+    """The problem of a key of the input `number` that does not fit the others."""
+    return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
+
+
+def grows(section: InputSection) -> bool:
+    """True if records of an input may come after a run has begun."""
+    if section.kafka is not None:
+        return section.kafka.endingOffsets is None
+    return section.watch or section.goes_on or section.path == STANDARD_INPUT or section.received is not None
+
+
+def setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
+    """Problems (C204) of settings that exclude each other in one input; `delay`: its lateness, in µs."""
+    problem = partial(_misfit, config, number)
+    watches = section.is_given("watch") or section.tail  # also true for `watch: false`, set for one run
+    receives = section.received is not None
+    if section.one_per_instant and delay:
+        yield problem(
+            "one_per_instant",
+            "an input whose elements are set apart has no lateness"
+            if section.one_per_instant == "apart"
+            else "an input whose every element is an instant has no lateness",
+            "Leave one of the two out: to be put in order, elements have to wait for each other.",
+        )
+    if section.settle is not None and not watches:
+        yield problem("settle", "settle says when a file of a watched folder is complete", "Write watch: true, or leave it out.")
+    if section.idle is not None and not watches and not grows(section):
+        yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
+    if section.watch and not section.path:
+        yield problem("watch", "watch is of files", "Leave watch out.")
+    if section.ahead is not None and not receives and section.kafka is None:
+        hint = "Leave it out: a line of a file has no timestamp beside its own time. Messages of brokers and servers have one."
+        yield problem("ahead", "ahead is counted from the timestamp of a message, and this input has none", hint)
+    if section.is_given("spool") and not receives:
+        yield problem("spool", "spool is the size of the copy of what is received", "Leave it out: what can be read again is not copied.")
+    if section.watch and section.path == STANDARD_INPUT:
+        yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
+    if section.replay is not None:
+        yield from (problem("replay", message, hint) for message, hint in _replay_misfits(section))
+    if section.tail:
+        yield from (problem("tail", message, hint) for message, hint in _tail_conflicts(section))
+
+
+def _replay_misfits(section: InputSection) -> Iterator[tuple[str, str]]:
+    """Messages and hints of what excludes `replay` in an input."""
+    if grows(section) or not section.path:
+        told = "goes on" if grows(section) else "is none"
+        yield f"replay is of files that are there in full, and this input {told}", "Leave replay out; or name a recording of it as path."
+    elif section.pace is None:
+        yield "replay goes with the clock, and this input has no pace", "Write pace: 1 beside it, or pace: 60 for an hour a minute."
+
+
+_TAILED_FORMATS: Final = ("csv", "json", "ndjson", "text")
+
+
+def _tail_conflicts(section: InputSection) -> Iterator[tuple[str, str]]:
+    """Messages and hints of what excludes `tail` in an input."""
+    if not section.path:
+        yield "tail is of files", "Leave tail out: what a broker or server sends goes on by itself."
+    elif Location.of(section.path).is_url:
+        yield (
+            "tail is of files that are appended to, and what is at a URL is written as a whole",
+            "Name new files as they come: watch: true, and a glob as path.",
+        )
+    elif section.path == STANDARD_INPUT:
+        yield "tail is of files, and standard input goes on by itself", "Leave tail out."
+    elif section.path.endswith(".gz"):
+        yield (
+            f"tail is of files that are appended to, and {section.path} is compressed",
+            "Leave tail out; or name the file before it is compressed.",
+        )
+    if section.encoding in WIDE:
+        yield f"tail reads lines of bytes, and {section.encoding} is recoded from its start", "Leave tail out, or recode the data."
+    if f"{{{NUMBER}}}" in (section.map or ""):
+        yield (
+            f"{{{NUMBER}}} is the number of a record in its whole file, and a file that goes on is read from where it was",
+            "Leave one out.",
+        )
+    if section.format not in _TAILED_FORMATS:
+        yield (
+            f"tail reads a record a line, and a record of {section.format} has no line end of its own",
+            f"Write one of {', '.join(_TAILED_FORMATS)}; or leave tail out.",
+        )
 
 
 def _time_problems(config: Config, times: Sequence[str], number: int) -> Iterator[Diagnostic]:

@@ -10,40 +10,54 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
-from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.errors.diagnostics import Diagnostic, InputFailed, Refused, refuse
+from dotr.evaluation.files.stores import Location
 from dotr.evaluation.limits import LIMITS
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.runtimes.pipeline.config import Config, glob_files, matching_files
-from dotr.runtimes.pipeline.elements import element_map, graph_settings
+from dotr.runtimes.pipeline.elements import element_map, graph_settings, setting_conflicts
 from dotr.runtimes.pipeline.sections import InputSection
+from dotr.runtimes.pipeline.spark_tables import SparkInput, spark_conflicts, spark_input
 from dotr.runtimes.pipeline.tables import with_place
-from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, TimeProbe
-from dotr.streams.connectors.kafka.section import kafka_input
-from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.registry import message_source
 from dotr.streams.formats.lines import STANDARD_INPUT, standard_bytes
-from dotr.streams.formats.maps import NUMBER, STANDARD
+from dotr.streams.formats.mapping.maps import STANDARD
 from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
+from dotr.streams.merge.replays import moved_files
 from dotr.streams.merge.tails import TailedFolder
-from dotr.streams.records import WIDE, ElementMap, Format, GraphSettings, InputFailed, InputFile, MessageSource
+from dotr.streams.records import (
+    AllEnded,
+    ElementMap,
+    Format,
+    GraphSettings,
+    InputFile,
+    MessageSource,
+    Replayed,
+)
 from dotr.streams.time_formats import UNIX
-from dotr.streams.times import parse_delay
+from dotr.streams.times import parse_delay, parse_time
 from dotr.syntax.quantities import parse_size
+from dotr.syntax.rendering import duration_text
+
+if TYPE_CHECKING:
+    from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, TimeProbe
+    from dotr.streams.connectors.kafka.topics import KafkaInput
 
 
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of a run: `files` that exist at its start, `growing` inputs, and `rates` (records a
     second) and `paces` (seconds of event time a second) by name of input; `topics` are those of
-    Kafka. `clock`: the time goes on with the machine's, this much (µs) behind it; None: with
-    elements alone."""
+    Kafka, and `tables` those that Spark reads. `clock`: the time goes on with the machine's, this
+    much (µs) behind it; None: with elements alone. `replay_start`: where the least time of replayed
+    files lies (µs since 1970); None without a replay."""
 
     files: tuple[InputFile, ...]
     growing: tuple[GrowingInput, ...] = ()
@@ -51,6 +65,8 @@ class Inputs:
     topics: tuple[KafkaInput, ...] = ()
     paces: Mapping[str, float] = field(default_factory=dict)
     clock: Micros | None = None
+    replay_start: Micros | None = None
+    tables: tuple[SparkInput, ...] = ()
 
 
 def present_files(inputs: Inputs) -> list[InputFile]:
@@ -75,6 +91,7 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
     files: list[InputFile] = []
     growing: list[GrowingInput] = []
     topics: list[KafkaInput] = []
+    tables: list[SparkInput] = []
     sections = config.settings.input
     for number, section in enumerate(sections):
         with collect_problems(problems):
@@ -82,14 +99,18 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
             files += found.files
             growing += found.growing
             topics += found.topics
+            tables += found.tables
+    problems += spark_conflicts(config, tables)
     if sum(each.standard for each in growing) > 1:
         problems.append(
             Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
     present = present_files(Inputs(tuple(files), tuple(growing)))
     problems += _unix_beside_integers(config, ((file.input, partial(_has_dates, file)) for file in present))
+    problems += _replay_conflicts(config)
     rates = {section.name: section.rate for section in sections if section.rate is not None}
-    inputs = Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
+    paces = {section.name: float(section.pace) for section in sections if section.pace is not None}
+    inputs = Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces, tables=tuple(tables))
     given = config.settings.clock
     if given is None:
         return inputs
@@ -110,6 +131,7 @@ def _clock_conflicts(config: Config, inputs: Inputs) -> Iterator[Diagnostic]:
     paces = [section.pace for section in sections]
     delays = {each.like.input: each.like.delay for each in inputs.growing if not each.tail or each.watching}
     delays |= {each.name: each.like.delay for each in inputs.topics if not each.is_bounded}
+    delays |= {each.name: each.like.delay for each in inputs.tables if each.goes_on}
     delays |= {each.input: each.delay for each in inputs.files if any(paces)}  # a replay grows with its clock
     if not delays and not any(paces):
         hint = "Leave clock out; or write pace: 1 for each input, which replays the files as time goes on."
@@ -127,6 +149,77 @@ def _clock_conflicts(config: Config, inputs: Inputs) -> Iterator[Diagnostic]:
         if inputs.clock is not None and delays.get(section.name, 0) > inputs.clock:
             message = f"input {section.name} may be {section.lateness} late, and clock lets it be {config.settings.clock} behind only"
             yield Diagnostic("C204", message, tree.key_span(("clock",)), "Write a clock of at least the lateness of each input that grows.")
+
+
+def _replay_conflicts(config: Config) -> Iterator[Diagnostic]:
+    """Problems (C204) of replays that differ: all inputs with `replay` move alike, at one pace."""
+    replayed = [(number, section) for number, section in enumerate(config.settings.input) if section.replay is not None]
+    for number, section in replayed[1:]:
+        first = replayed[0][1]
+        if (section.replay, section.pace) != (first.replay, first.pace) and section.pace is not None and first.pace is not None:
+            message = f"inputs {first.name} and {section.name} are replayed each in its own way, and all that have `replay` move as one"
+            hint = f"Write the same replay and the same pace for both, or leave replay out of {section.name}."
+            yield Diagnostic("C204", message, config.files.tree.key_span(("input", number, "replay")), hint)
+
+
+def with_replays(config: Config, inputs: Inputs, checkpoint: str | None = None, *, explained: bool = False) -> Inputs:
+    """The inputs, with the files of those with `replay` moved to their start.
+
+    `checkpoint`: the folder of the checkpoint on Spark, which keeps the move of its first run.
+    `explained`: for an explanation, which needs the start of the run. Raises `Refused` (C205, C288,
+    C289).
+    """
+    sections = {section.name: number for number, section in enumerate(config.settings.input) if section.replay is not None}
+    files = [file for file in inputs.files if file.input in sections]
+    if not files:
+        return inputs
+    number = sections[files[0].input]
+    start, every = _replay_times(config, number)
+    stored = None if checkpoint is None or (start is not None and not explained) or config.start else checkpoint_replay(checkpoint)
+    if explained and start is None and stored is None:
+        hint = "Write the start that the run printed: --start 2026-01-31T12:00:00Z; on Spark the checkpoint has it. A recording of the run "
+        hint += "(record) needs none."
+        message = f"input {files[0].input} is replayed from now on, and each run has another now"
+        raise refuse("C289", message, config.span("input", number, "replay"), hint)
+    moves = moved_files(files, lambda: time.time_ns() // 1_000 if start is None else start, every, stored and stored.shift)
+    place = config.span("input", number, "replay", "every")
+    if every and moves.length > every:
+        hint = f"Write at least every: {duration_text(moves.length)}, or leave it out."
+        message = f"the files of the replay span {duration_text(moves.length)}, and every is {duration_text(every)}"
+        raise refuse("C288", message, place, hint)
+    if every and any(has_date_times(file) is False and every % file.unit.value for file in files):
+        message = f"every is {duration_text(every)}, and integer times count in {config.settings.time.unit}"
+        raise refuse("C204", message, place, "Write a whole number of units, so that all times stay integers.")
+    moved = iter(moves.files)
+    all_files = tuple([next(moved) if file.input in sections else file for file in inputs.files])
+    return replace(inputs, files=all_files, replay_start=moves.start)
+
+
+def _replay_times(config: Config, number: int) -> tuple[Micros | None, Micros]:
+    """The start of the replay of an input (None: now), and the distance of its rounds (0: one
+    round), in µs; raises `Refused` (C205)."""
+    section, unit = config.settings.input[number].replay, UNITS[config.settings.time.unit]
+    assert section is not None
+    written, about, every = config.start or section.start, "start", 0
+    hint = "Write now, a date-time such as 2026-01-31T12:00:00Z, or an integer in the unit of `time`."
+    try:
+        start = None if written == "now" else parse_time(written, unit)
+        about, hint = "every", "Write it like 1 d or 30 min."
+        if section.every is not None and not (every := parse_delay(section.every, unit)):
+            raise ValueError("a round takes time")
+    except ValueError as error:
+        own = config.start and about == "start"
+        place = None if own else config.span("input", number, "replay", about)
+        raise refuse("C205", f"{'--start' if own else f'replay.{about}'}: {error}", place, hint) from None
+    return start, every
+
+
+def checkpoint_replay(checkpoint: str) -> Replayed | None:
+    """The move of the replay stored in a checkpoint; None where it is missing or unreadable."""
+    try:
+        return Replayed(*json.loads((Location.of(checkpoint) / "dotr.json").read())["replay"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _unix_beside_integers(config: Config, others: Iterable[tuple[str, Callable[[], bool | None]]]) -> Iterator[Diagnostic]:
@@ -168,6 +261,8 @@ _FIRST_SECONDS: Final = 2.0
 def _topics_have_dates(opened: OpenedTopics) -> bool | None:
     """True where the first message of topics has a date-time, False for an integer, None where none
     comes within two seconds."""
+    from dotr.streams.connectors.kafka.channels import TimeProbe
+
     probe, until = TimeProbe(opened), time.monotonic() + _FIRST_SECONDS
     try:
         while (found := probe.has_date_times()) is None and not probe.is_ended and time.monotonic() < until:
@@ -175,11 +270,6 @@ def _topics_have_dates(opened: OpenedTopics) -> bool | None:
         return found
     finally:
         probe.close()
-
-
-def paces_of(sections: Sequence[InputSection]) -> dict[str, float]:
-    """The paces of inputs by name, in seconds of event time a second."""
-    return {section.name: float(section.pace) for section in sections if section.pace is not None}
 
 
 @contextmanager
@@ -200,6 +290,8 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     path, place = config.files.path(section.path, at), config.span(*at)
     if not (section.watch or section.goes_on):
         return matching_files(path, place)
+    if section.tail and Location(path).is_url:
+        return []  # which its settings exclude
     if not glob.has_magic(path) and not section.tail:
         hint = (
             f"For the files that appear in it write {os.path.join(path, '*')}"
@@ -211,9 +303,9 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
         hint = f"For the files in it write {os.path.join(path, '*')}." if os.path.isdir(path) else "A pipe is standard input: path: -"
         raise refuse("C204", f"tail is of files, and {path} is none", place, hint)
     folder = path[: next((i for i, letter in enumerate(path) if letter in "*?["), len(path))].rpartition("/")[0] or "."
-    if not os.path.isdir(folder):
+    if not Location(path).is_url and not os.path.isdir(folder):  # a store has no empty folders
         raise refuse("C301", f"there is no folder {folder} to watch", place, "Make it first.")
-    return glob_files(path)
+    return glob_files(path, place)
 
 
 def _input(config: Config, section: InputSection, number: int) -> Inputs:
@@ -229,6 +321,12 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     paths: list[str] = []
     with collect_problems(problems):
         delay = _length(config, number, "lateness", section.lateness, unit)
+    if section.spark is not None:
+        with collect_problems(problems):
+            table = spark_input(config, number, delay)
+        if problems:
+            raise Refused(problems)
+        return Inputs((), tables=(table,))
     with collect_problems(problems):
         idle = None if section.idle in (None, "never") else _length(config, number, "idle", section.idle, Unit.SECOND)
     with collect_problems(problems):
@@ -241,7 +339,10 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
         graphs = graph_settings(config, section, number)
     with collect_problems(problems):
         paths = files_of(config, section, number)
-    problems += _setting_conflicts(config, section, number, delay)
+    if section.replay is not None:
+        with collect_problems(problems):
+            _replay_times(config, number)
+    problems += setting_conflicts(config, section, number, delay)
     ahead: Micros | None = None
     with collect_problems(problems):
         ahead = None if section.ahead is None else _length(config, number, "ahead", section.ahead, unit)
@@ -255,9 +356,11 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     files = [] if section.tail else [replace(like, path=path) for path in paths]
     transport = config.transport("input", number)
     place = config.files.place(*at, transport)
-    received = section.mqtt or section.http
+    received = section.received
     with collect_problems(problems):
-        source = None if received is None else message_source(received, place, like, config.settings.name)
+        source = None if received is None else message_source(received, place, like, config.settings.name, parse_size(section.spool))
+    if section.ldes is not None:  # its pages may have any format
+        like = replace(like, format=Format.NQUADS)
     for file in files or [like]:
         with collect_problems(problems):
             check_input(file, config.span(*at), transport=STANDARD if section.path == STANDARD_INPUT else transport)
@@ -268,6 +371,8 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     if source is not None:
         return Inputs((), (GrowingInput(replace(like, path=source.address), idle=idle, source=source, spool=parse_size(section.spool)),))
     if section.kafka is not None:
+        from dotr.streams.connectors.kafka.section import kafka_input
+
         return Inputs((), topics=(kafka_input(section.kafka, place, like, idle),))
     if section.path == STANDARD_INPUT:
         return Inputs((), (GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle),))
@@ -281,14 +386,11 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
 
 def recording_file(path: str, unit: Unit, nesting: int = LIMITS.nesting) -> InputFile:
     """A recording as a file; its lines are longer than the records were, and are not bounded."""
-    return InputFile("recording", path, Format.RECORDING, unit, nesting=nesting, record=_UNBOUNDED)
+    return InputFile("recording", path, Format.RECORDING, unit, nesting=nesting, record=1 << 40)
 
 
 def _own_recording(config: Config, path: str) -> InputFile:
     return recording_file(path, UNITS[config.settings.time.unit], config.settings.limits.nesting)
-
-
-_UNBOUNDED: Final = 1 << 40
 
 
 def is_recorded(files: Sequence[InputFile]) -> bool:
@@ -344,82 +446,12 @@ def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: El
 
 def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
     """The file at `path` with the settings of the input `name`; None where there is no such input.
-
-    Raises `Refused` where the section of the input is wrong.
-    """
+    Raises `Refused` where its section is wrong."""
     for number, section in enumerate(config.settings.input):
         if section.name == name:
             delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
             return _file_like(config, number, path, delay, element_map(config, section, number), graph_settings(config, section, number))
     return None
-
-
-def grows(section: InputSection) -> bool:
-    """True if records of an input may come after a run has begun."""
-    if section.kafka is not None:
-        return section.kafka.endingOffsets is None
-    return section.watch or section.goes_on or section.path == STANDARD_INPUT or section.http is not None or section.mqtt is not None
-
-
-def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
-    """Problems of settings that exclude each other in one input."""
-
-    def problem(key: str, message: str, hint: str) -> Diagnostic:
-        return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
-
-    watches = section.is_given("watch") or section.tail  # also true for `watch: false`, set for one run
-    receives = section.http is not None or section.mqtt is not None
-    if section.one_per_instant and delay:
-        yield problem(
-            "one_per_instant",
-            "an input whose elements are set apart has no lateness"
-            if section.one_per_instant == "apart"
-            else "an input whose every element is an instant has no lateness",
-            "Leave one of the two out: to be put in order, elements have to wait for each other.",
-        )
-    if section.settle is not None and not watches:
-        yield problem("settle", "settle says when a file of a watched folder is complete", "Write watch: true, or leave it out.")
-    if section.idle is not None and not watches and not grows(section):
-        yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
-    if section.watch and not section.path:
-        yield problem("watch", "watch is of files", "Leave watch out.")
-    if section.ahead is not None and not receives and section.kafka is None:
-        hint = "Leave it out: a line of a file has no timestamp beside its own time. Messages by kafka, mqtt or http have one."
-        yield problem("ahead", "ahead is counted from the timestamp of a message, and this input has none", hint)
-    if section.is_given("spool") and not receives:
-        yield problem("spool", "spool is the size of the copy of what is received", "Leave it out: what can be read again is not copied.")
-    if section.watch and section.path == STANDARD_INPUT:
-        yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
-    if section.tail:
-        yield from (problem("tail", message, hint) for message, hint in _tail_conflicts(section))
-
-
-_TAILED_FORMATS: Final = ("csv", "json", "ndjson", "text")
-
-
-def _tail_conflicts(section: InputSection) -> Iterator[tuple[str, str]]:
-    """Messages and hints of what excludes `tail` in an input."""
-    if not section.path or "://" in section.path:
-        yield "tail is of files", "Leave tail out: what a broker or server sends goes on by itself."
-    elif section.path == STANDARD_INPUT:
-        yield "tail is of files, and standard input goes on by itself", "Leave tail out."
-    elif section.path.endswith(".gz"):
-        yield (
-            f"tail is of files that are appended to, and {section.path} is compressed",
-            "Leave tail out; or name the file before it is compressed.",
-        )
-    if section.encoding in WIDE:
-        yield f"tail reads lines of bytes, and {section.encoding} is recoded from its start", "Leave tail out, or recode the data."
-    if f"{{{NUMBER}}}" in (section.map or ""):
-        yield (
-            f"{{{NUMBER}}} is the number of a record in its whole file, and a file that goes on is read from where it was",
-            "Leave one out.",
-        )
-    if section.format not in _TAILED_FORMATS:
-        yield (
-            f"tail reads a record a line, and a record of {section.format} has no line end of its own",
-            f"Write one of {', '.join(_TAILED_FORMATS)}; or leave tail out.",
-        )
 
 
 def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
@@ -437,10 +469,9 @@ def _length(config: Config, number: int, key: str, value: str | int, unit: Unit)
 
 
 def spool_problems(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
-    """The problem (S107) of a standard input in TriG, Turtle or N-Triples, which Spark cannot spool
-    for a replay.
-    """
-    names = {Format.TRIG: "TriG", Format.TURTLE: "Turtle", Format.NTRIPLES: "N-Triples"}
+    """The problem (S107) of a standard input in TriG, Turtle, N-Triples or Jelly, which Spark cannot spool
+    for a replay."""
+    names = {Format.TRIG: "TriG", Format.TURTLE: "Turtle", Format.NTRIPLES: "N-Triples", Format.JELLY: "Jelly"}
     if growing.standard and growing.like.format in names:
         number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
         hint = "Send N-Quads (format: nquads), name files, or run with --engine local."
@@ -455,17 +486,19 @@ def wait_until_stable(inputs: Inputs) -> None:
 
 
 def bounded_topics(topics: KafkaInput) -> BoundedTopics:
-    """A Kafka input up to its present end; raises `Refused` where the broker does not answer, or
-    answers with an error."""
+    """A Kafka input up to its present end; raises `Refused` where the broker does not answer well."""
+    from dotr.streams.connectors.kafka.channels import BoundedTopics
+
     return BoundedTopics(topics)
 
 
 def open_topics(config: Config, inputs: Sequence[KafkaInput]) -> tuple[OpenedTopics, ...]:
-    """The inputs with the partitions of their clusters; waits until a broker answers.
+    """The inputs with the partitions of their clusters; waits until a broker answers. Raises
+    `Refused` for what cannot succeed: credentials, a certificate, an unknown topic."""
+    if not inputs:
+        return ()
+    from dotr.streams.connectors.kafka.channels import OpenedTopics
 
-    Raises `Refused`, with the place of the input, for what cannot succeed: credentials, a
-    certificate, an unknown topic.
-    """
     opened: list[OpenedTopics] = []
     problems: list[Diagnostic] = []
     for topics in inputs:
@@ -481,7 +514,7 @@ def open_topics(config: Config, inputs: Sequence[KafkaInput]) -> tuple[OpenedTop
 
 FirstHasDates: TypeAlias = Callable[[], bool | None]
 """True where the first readable message received has a date-time, False for an integer, None where
-there is none yet; raises the error that ended a receiver."""
+there is none yet; raises the error that ended a receiver, and AllEnded where none can come."""
 
 
 def clock_of_inputs(
@@ -502,7 +535,7 @@ def clock_of_inputs(
         return clock_of(inputs.files, unit, notices)
     files = [each for each in inputs.growing if each.source is None]
     sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in files]
-    probes = [TimeProbe(each) for each in topics]
+    probes = _probes(topics)
     try:
         clock = _awaited_clock(sources, probes, unit, notices, received)
         if clock is None:
@@ -529,6 +562,14 @@ def clock_of_present(inputs: Inputs, unit: Unit, notices: list[Diagnostic], *, u
     return Clock(unit, dated)
 
 
+def _probes(topics: Sequence[OpenedTopics]) -> list[TimeProbe]:
+    if not topics:
+        return []
+    from dotr.streams.connectors.kafka.channels import TimeProbe
+
+    return [TimeProbe(each) for each in topics]
+
+
 def _awaited_clock(
     sources: Sequence[tuple[GrowingInput, Folder | None]],
     probes: Sequence[TimeProbe],
@@ -547,19 +588,16 @@ def _awaited_clock(
             elif growing.tail:
                 has_dates = _tailed_files_have_dates(growing, notices)
             else:
-                has_dates = next(
-                    (
-                        has_dates
-                        for file in folder.new_files()
-                        if not file.change and (has_dates := has_date_times(growing.like.found(file), notices)) is not None
-                    ),
-                    None,
-                )
+                new = (growing.like.found(file) for file in folder.new_files() if not file.change)
+                has_dates = next((dates for file in new if (dates := has_date_times(file, notices)) is not None), None)
             if has_dates is not None:
                 return Clock(unit, has_dates)
         if received is not None:
-            if (has_dates := received()) is not None:
-                return Clock(unit, has_dates)
+            try:
+                if (has_dates := received()) is not None:
+                    return Clock(unit, has_dates)
+            except AllEnded:
+                received = None
         elif all(folder is None or not growing.watching for growing, folder in sources) and all(probe.is_ended for probe in probes):
             return None
         time.sleep(0.01 if probes else 0.05)
@@ -608,7 +646,7 @@ def _tailed_files_have_dates(growing: GrowingInput, notices: list[Diagnostic]) -
 def checkpoint_clock(checkpoint: str) -> Clock | None:
     """The clock stored in a checkpoint; None where it is missing or unreadable."""
     try:
-        unit, is_dated = json.loads((Path(checkpoint.removeprefix("file://")) / "dotr.json").read_text())["clock"]
+        unit, is_dated = json.loads((Location.of(checkpoint) / "dotr.json").read())["clock"]
         return Clock(Unit.from_written(unit), is_dated)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -124,6 +124,12 @@ class Reloads:
         """Tell that a reload is refused."""
         self._tell([*map(str, refused.diagnostics), _UNCHANGED], refused=True)
 
+    def refuse_ended(self) -> None:
+        """Refuse a requested reload (C216) of a run that only serves what it has published."""
+        if self.requested:
+            self.requested, self._under_way = False, True
+            self.refuse(Refused([Diagnostic("C216", "all inputs have ended: nothing is left to reload for", hint="Start the run again.")]))
+
     def done(self, pipeline: Pipeline, change: StateChange | None) -> None:
         """Tell what the state of the run has become (None: there was none)."""
         self.on_change(pipeline)

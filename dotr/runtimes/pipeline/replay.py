@@ -10,21 +10,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.evaluation.files.stores import Location
 from dotr.languages.programs import compile_program
+from dotr.model import dataclass
 from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.monitoring.dead_letter_log import LOG
 from dotr.runtimes.pipeline.config import Config
-from dotr.runtimes.pipeline.inputs import Inputs, is_recorded, present_files, read_inputs
+from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, is_recorded, present_files, read_inputs, with_replays
 from dotr.runtimes.pipeline.outputs import targets_of
-from dotr.streams.connectors.kafka.channels import BoundedTopics
+from dotr.runtimes.pipeline.spark_tables import refused_in_process
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.reading import Reader, clock_of
 from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END, Segments, segment_names, spool_folder
@@ -33,6 +35,9 @@ from dotr.streams.merge.bounded import RecordSource, instants
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.recordings import RecordingReader
 from dotr.streams.records import Format, InputFile, Record, SourcedElement, with_sources
+
+if TYPE_CHECKING:
+    from dotr.streams.connectors.kafka.channels import BoundedTopics
 
 
 def replay_of_config(config: Config, name: str = "") -> Replay:
@@ -60,17 +65,20 @@ def replay_of_config(config: Config, name: str = "") -> Replay:
 def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, name: str = "") -> Replay:
     """A replay of a configuration's inputs through a program that is compiled already; of the run's
     recording, where an input cannot be read twice."""
+    if inputs.tables:
+        raise Refused(refused_in_process(inputs.tables, "what this command shows is computed in process"))
     inputs = _own_recording(config, inputs) or inputs
     if is_recorded(inputs.files):
         return _replay_of_recording(program, inputs.files[0], name or config.path)
-    spool = Path(targets_of(config)[-1].path) / SPOOL
+    checkpoint = targets_of(config)[-1].path
+    spool, inputs = Path(checkpoint) / SPOOL, with_replays(config, inputs, checkpoint, explained=True)
     sequences = [_Sequence((file,)) for file in present_files(inputs)]
     growing = {each.like.input for each in inputs.growing if not (each.standard and (spool / SPOOL_END).exists())}
     standard = [each.like for each in inputs.growing if each.standard]
     sequences += [_Sequence(_copied_input(config, like, spool), str(spool)) for like in standard]
     sequences += [_Sequence(_copied_messages(config, each, spool.parent), address=each.like.path) for each in inputs.growing if each.source]
     files = [file for sequence in sequences for file in sequence.files]
-    topics = [BoundedTopics(each) for each in inputs.topics]
+    topics = [bounded_topics(each) for each in inputs.topics]
     sequences += [_Sequence((file,), topics=each) for each in topics for file in each.files]
     growing |= {each.name for each in inputs.topics if not each.is_bounded}
     clock = replace(clock_of(files, program.spec.unit), zone=program.spec.time_zone)
@@ -83,13 +91,14 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
 
 
 def _own_recording(config: Config, inputs: Inputs) -> Inputs | None:
-    """The recording that a run has written, where an input cannot be read twice; None where all can
-    be, or there is none."""
+    """The recording that a run has written, where an input cannot be read twice, or was replayed;
+    None where all can be, or there is none."""
     settings = config.settings
-    if settings.record is None or not any(each.standard or each.source for each in inputs.growing):
+    replayed = any(section.replay is not None for section in settings.input) and not config.start
+    if settings.record is None or not (replayed or any(each.standard or each.source for each in inputs.growing)):
         return None
     path = config.files.path(settings.record, ("record",))
-    return read_inputs(replace(config, recording=path), []) if os.path.isfile(path) else None
+    return read_inputs(replace(config, recording=path), []) if Location(path).look() is not None else None
 
 
 def _replay_of_recording(program: CompiledProgram, file: InputFile, name: str) -> Replay:
@@ -98,8 +107,9 @@ def _replay_of_recording(program: CompiledProgram, file: InputFile, name: str) -
 
     def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
         for time, elements in reader.instants():
-            places = [ElementPlace(file.path, each.record.line) for each in elements if isinstance(each, SourcedElement)]
-            yield ReplayedInstant(time, program.on_streams(elements), places)
+            sourced = [each for each in elements if isinstance(each, SourcedElement)]
+            places = [ElementPlace(file.path, each.record.line) for each in sourced]
+            yield ReplayedInstant(time, program.on_streams(elements), places, [each.input for each in sourced])
 
     def progress() -> list[InputProgress]:
         return [InputProgress("", None if reader.passed is None else reader.passed - 1, reader.has_ended)]
@@ -219,6 +229,7 @@ class _InputReplay:
                     time,
                     self.program.on_streams(sourced),
                     [places[id(element.file)].place(element.file, element.record.line) for element in sourced],
+                    [element.input for element in sourced],
                 )
             self.progress = self._progress(sources, passed)
 

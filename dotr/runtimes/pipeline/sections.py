@@ -8,13 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator, model_validator
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.evaluation.limits import LIMITS
 from dotr.model.places import Span
 from dotr.model.terms import Label
-from dotr.streams.connectors.kafka.section import KafkaTopicSection
 from dotr.streams.connectors.registry import (
     CONNECTORS,
     TRANSPORTS,
@@ -22,22 +21,31 @@ from dotr.streams.connectors.registry import (
     HttpOutputSection,
     KafkaInputSection,
     KafkaOutputSection,
+    KafkaTopicSection,
+    LdesInputSection,
     MqttInputSection,
     MqttOutputSection,
+    ReceivingSection,
+    ServeSection,
+    SparkInputSection,
+    SparkOutputSection,
+    SseInputSection,
+    WebSocketInputSection,
 )
 from dotr.streams.formats.content import encoding_name
+from dotr.streams.storage import StorageSection
 from dotr.streams.time_formats import check_time_format, check_time_zone
 from dotr.streams.times import parse_delay
 from dotr.syntax.quantities import parse_size
-from dotr.syntax.sections import Section
-from dotr.syntax.yaml import Location, Tree
+from dotr.syntax.sections import LaterSection, Section
+from dotr.syntax.yaml import KeyPath, Tree
 
 _Section = TypeVar("_Section", bound=Section)
 
 
 def validated(model: type[_Section], data: object, tree: Tree) -> _Section:
     """The section of a document's data; raises `Refused` with all its schema errors."""
-    problems = list(_transport_problems(tree)) if model is Settings else []
+    problems = [*_transport_problems(tree), *_rule_problems(tree)] if model is Settings else []
     try:
         section = model.model_validate(data)
     except ValidationError as error:
@@ -48,22 +56,41 @@ def validated(model: type[_Section], data: object, tree: Tree) -> _Section:
 
 
 def _transport_problems(tree: Tree) -> Iterator[Diagnostic]:
-    """Problems of inputs and outputs without a transport (C202), or with several (C204)."""
-    kinds = f"{', '.join(TRANSPORTS[:-1])} or {TRANSPORTS[-1]}"
-    for key in ("input", "output"):
+    """Problems of inputs and outputs without a transport or a format (C202), or with several (C204)."""
+    keys: tuple[Literal["input", "output"], ...] = ("input", "output")
+    for key in keys:
+        transports = [each for each in TRANSPORTS if each not in CONNECTORS or CONNECTORS[each].has(key)]
+        kinds = f"{', '.join(transports[:-1])} or {transports[-1]}"
         sections = tree.data.get(key) if isinstance(tree.data, dict) else None
         for number, section in enumerate(sections if isinstance(sections, list) else ()):
-            given = [transport for transport in TRANSPORTS if isinstance(section, dict) and transport in section]
+            given = [transport for transport in transports if isinstance(section, dict) and transport in section]
+            if key == "input" and isinstance(section, dict) and "format" not in section and "spark" not in section:
+                yield Diagnostic("C202", f"input.{number}.format is missing", tree.span((key, number)), "Add it.")
             if isinstance(section, dict) and not given:
                 yield Diagnostic("C202", f"{key}.{number}.path is missing", tree.span((key, number)), f"Write one of {kinds}.")
             elif len(given) > 1:
                 place = tree.key_span((key, number, given[1]))
                 yield Diagnostic("C204", f"{given[0]} and {given[1]} exclude each other", place, f"An {key} has one of {kinds}.")
-            elif given and given[0] in CONNECTORS and section[given[0]] is None:
-                model = CONNECTORS[given[0]].input if key == "input" else CONNECTORS[given[0]].output
+            elif (
+                given and section[given[0]] is None and given[0] in CONNECTORS and (model := CONNECTORS[given[0]].section(key)) is not None
+            ):
                 needed = [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
                 place = tree.key_span((key, number, given[0]))
-                yield Diagnostic("C202", f"{key}.{number}.{given[0]} is empty", place, f"It needs {' and '.join(needed)}.")
+                hint = f"It needs {' and '.join(needed) or 'listen, or url and poll'}."
+                yield Diagnostic("C202", f"{key}.{number}.{given[0]} is empty", place, hint)
+
+
+def _rule_problems(tree: Tree) -> Iterator[Diagnostic]:
+    """The problem that there are no rules (C202, C203), where no output may be of inputs alone."""
+    data = tree.data if isinstance(tree.data, dict) else {}
+    outputs = data.get("output")
+    if any(isinstance(each, dict) and "of" in each for each in (outputs if isinstance(outputs, list) else ())):
+        return
+    hint = "An output without rules names inputs: of: [NAME]."
+    if "rules" not in data:
+        yield Diagnostic("C202", "rules is missing", tree.span(()), f"Add it. {hint}")
+    elif data["rules"] == []:
+        yield Diagnostic("C203", "rules needs at least one entry", tree.span(("rules",)), hint)
 
 
 class TimeSection(Section):
@@ -142,7 +169,7 @@ class TableSection(Section):
 
     path: str = Field(min_length=1, description="a file or a glob; .gz too")
     format: Literal["csv", "json"] = Field(description="the format of rows (inputs.md)")
-    map: str = Field(min_length=1, description="the template that makes the triples of a row")
+    map: str = Field(min_length=1, description="the template that makes the triples of a row, or a file of RML (.ttl)")
     each: str | list[str] | None = Field(
         default=None,
         min_length=1,
@@ -225,6 +252,21 @@ Time = Annotated[
 ]
 
 
+class ReplaySection(Section):
+    """Replay of files that are there in full: its start, and the distance of its rounds."""
+
+    start: str | int = Field(
+        default="now",
+        description="the time at which the least time of all inputs with `replay` comes to lie: now, a date-time, or an integer in the "
+        "unit of `time`; all their times move by as much",
+    )
+    every: str | int | None = Field(
+        default=None,
+        description="the files are read again when they have ended, each time this much later, without end; once if none; an integer is "
+        "in the unit of `time`",
+    )
+
+
 class InputSection(Section):
     """Input stream of elements, from one or several files, a broker, or a server of its own."""
 
@@ -234,14 +276,26 @@ class InputSection(Section):
         min_length=1,
         description="the stream of continuous queries that the input feeds, an IRI or a prefixed name; the input's name if none",
     )
-    format: Literal["ndjson", "trig", "nquads", "csv", "json", "text", "parquet", "turtle", "ntriples", "jsonld", "recording"] = Field(
-        description="the format of elements (inputs.md); recording: the elements and heartbeats of a run with `record`"
+    format: Literal["ndjson", "trig", "nquads", "csv", "json", "text", "parquet", "turtle", "ntriples", "jsonld", "jelly", "recording"] = (
+        Field(
+            default="turtle",
+            description="the format of elements (inputs.md), required but for `spark`: there that of the column `graph`, turtle if none; "
+            "recording: the elements and heartbeats of a run with `record`",
+        )
     )
     path: str = Field(default="", min_length=1, description="a file or a glob; .gz too; - is standard input")
     kafka: KafkaInputSection | None = Field(default=None, description="topics of a Kafka cluster, in place of a path")
     mqtt: MqttInputSection | None = Field(default=None, description="topics of an MQTT broker, in place of a path")
-    http: HttpInputSection | None = Field(default=None, description="an address that accepts messages, in place of a path")
-    watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
+    http: HttpInputSection | None = Field(
+        default=None, description="an address that accepts messages, or a URL that is polled, in place of a path"
+    )
+    sse: SseInputSection | None = Field(default=None, description="a stream of server-sent events, in place of a path")
+    ldes: LdesInputSection | None = Field(default=None, description="a Linked Data Event Stream, in place of a path")
+    websocket: WebSocketInputSection | None = Field(default=None, description="a WebSocket, in place of a path")
+    spark: SparkInputSection | None = Field(default=None, description="a table or stream that Spark reads, in place of a path")
+    watch: bool = Field(
+        default=False, description="read new files too, until stopped; the path is a glob; spark: read new rows too, until stopped"
+    )
     tail: bool = Field(
         default=False,
         description="csv, json (a record a line), ndjson: the files go on: read what is appended, over renames, cuts and new files under "
@@ -259,7 +313,8 @@ class InputSection(Section):
     )
     spool: Size = Field(
         default="10 GiB",
-        description="http, mqtt, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
+        description="http, mqtt, sse, websocket, ldes, on Spark: the size, at most, of the copy of what has been received "
+        "and is not yet part of a batch; ldes, in process too: of the members whose order is not yet known",
     )
     one_per_instant: bool | Literal["apart"] = Field(
         default=False,
@@ -274,7 +329,7 @@ class InputSection(Section):
     )
     ahead: str | int | None = Field(
         default=None,
-        description="kafka, mqtt, http: how long, at most, an element's time may be after the timestamp of its message (the broker's, or "
+        description="of messages: how long, at most, an element's time may be after the timestamp of its message (the broker's, or "
         "that of arrival), such as 1 d; beyond it, a dead letter (ahead); no bound if none; an integer is in the unit of `time`",
     )
     max_bytes: Size | None = Field(
@@ -283,19 +338,33 @@ class InputSection(Section):
     pace: float | int | None = Field(
         default=None, gt=0, description="the most seconds of event time that are read a second of the clock; no bound if none"
     )
+    replay: ReplaySection | None = Field(
+        default=None,
+        description="with `pace`: the times of files that are there in full move to another start, such as now, once or in rounds",
+    )
     time: Time = Field(
         default=None,
-        description="csv, parquet: the column that holds the time, required; json: its path, required; text: $value or a cell such as "
-        '$header.at, required; all four: a template of such cells ("{Date} {Time}"), or a list, of which the first that is there counts; '
+        description="csv, parquet, spark: the column that holds the time, required; json: its path, required; text: $value or a cell "
+        'such as $header.at, required; but for spark: a template of such cells ("{Date} {Time}"), or a list, of which the first that is '
+        "there counts; "
         "other formats but ndjson: its "
         "predicate, or a path of / and ^ such as sosa:phenomenonTime/time:inXSDDateTime, prov:generatedAtTime if none; in files in trig "
-        "and nquads it is in each named graph; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+        "and nquads it is in each named graph; $timestamp: the time that Kafka gives; $received: that of arrival "
+        "by mqtt, http, sse or websocket",
     )
     times: Literal["one", "latest", "earliest"] = Field(
         default="one",
-        description="turtle, ntriples, jsonld, trig, nquads: the time of an element that has several; one: such an element is unreadable",
+        description="turtle, ntriples, jsonld, jelly, trig, nquads: the time of an element that has several; one: such an element is "
+        "unreadable",
     )
-    map: str | None = Field(default=None, description="csv, json, text, parquet: the template that makes the graph of a record, required")
+    map: str | None = Field(
+        default=None,
+        description="csv, json, text, parquet: the template that makes the graph of a record, or a file of RML (.ttl); required; spark: "
+        "in place of `graph`",
+    )
+    graph: str | None = Field(
+        default=None, min_length=1, description="spark: the column that holds the graph of an element as text, in place of `map`"
+    )
     each: str | list[str] | None = Field(
         default=None,
         min_length=1,
@@ -335,6 +404,11 @@ class InputSection(Section):
     )
 
     @property
+    def received(self) -> ReceivingSection | None:
+        """The section of a transport whose messages cannot be read again; None for others."""
+        return self.mqtt or self.http or self.sse or self.websocket or self.ldes
+
+    @property
     def goes_on(self) -> bool:
         """True if files are read on until the run is stopped."""
         return self.tail and (self.watch or not self.is_given("watch"))
@@ -344,25 +418,31 @@ SHOW_ATTRIBUTES: Final = frozenset(("ndjson", "csv", "parquet"))
 """The formats of outputs in which the attributes of events stand."""
 
 
-def label_problems(names: Sequence[str], labels: Collection[Label], place: Callable[..., Span]) -> Iterator[Diagnostic]:
-    """Problems (C268) of a list `events`: it is empty, or names no event of the program.
+def label_problems(
+    names: Sequence[str], labels: Collection[Label], place: Callable[..., Span], inputs: Collection[str] | None = None
+) -> Iterator[Diagnostic]:
+    """Problems (C268) of a list `events`, or `of` with the names of `inputs`: it is empty, or names
+    no event of the program, and no input.
 
     `place` returns the place of the list, or that of a name by its number from 0 on.
     """
+    key, noun, wanted = ("events", "event", "a label") if inputs is None else ("of", "event and no input", "a label or an input")
+    known = sorted({*labels, *(inputs or ())})
     if not names:
-        yield Diagnostic("C268", "events is an empty list", place(), "Name a label, or leave events out.")
+        yield Diagnostic("C268", f"{key} is an empty list", place(), f"Name {wanted}, or leave {key} out.")
     for number, name in enumerate(names):
-        if name not in labels:
-            hint = did_you_mean(name, sorted(labels)) or f"There are {', '.join(sorted(labels)) or 'none'}."
-            yield Diagnostic("C268", f"no event is called {name}", place(number), hint)
+        if name not in known:
+            hint = did_you_mean(name, known) or f"There are {', '.join(known) or 'none'}."
+            yield Diagnostic("C268", f"no {noun} is called {name}", place(number), hint)
 
 
 class OutputSection(Section):
     """Output stream."""
 
-    format: Literal["ndjson", "trig", "nquads", "csv", "parquet"] = Field(
+    format: Literal["ndjson", "trig", "nquads", "jsonld", "jelly", "csv", "parquet"] = Field(
         default="ndjson",
-        description="ndjson, trig and nquads can be read as inputs; csv and parquet have a column for each attribute (operation.md)",
+        description="ndjson, trig, nquads, jsonld and jelly can be read as inputs; csv and parquet have a column for each attribute "
+        "(operation.md)",
     )
     path: str = Field(
         default="",
@@ -372,22 +452,42 @@ class OutputSection(Section):
     kafka: KafkaOutputSection | None = Field(default=None, description="a topic of a Kafka cluster, in place of a path")
     mqtt: MqttOutputSection | None = Field(default=None, description="a topic of an MQTT broker, in place of a path")
     http: HttpOutputSection | None = Field(default=None, description="an address that batches are posted to, in place of a path")
+    serve: ServeSection | None = Field(
+        default=None, description="an address at which a server publishes the stream on the Web, in every format, in place of a path"
+    )
+    spark: SparkOutputSection | None = Field(default=None, description="a table that Spark's executors write, in place of a path")
+    by: Literal["driver", "executors"] = Field(
+        default="driver",
+        description="on Spark, path and kafka: executors: each task writes a file a batch, or its messages (at least once); events are in "
+        "order within a task",
+    )
     events: list[str] | None = Field(
         default=None, description="the labels of the events that the output has; all but internal ones if none"
+    )
+    of: list[str] | None = Field(
+        default=None,
+        description="in place of `events`: labels of events, and names of inputs, whose elements the output has as they were made",
     )
 
 
 class DeadLetterSection(Section):
     """Destination of dead letters that is no file."""
 
-    kafka: KafkaTopicSection = Field(description="a topic of a Kafka cluster")
+    kafka: KafkaTopicSection | None = Field(default=None, description="a topic of a Kafka cluster")
+    spark: SparkOutputSection | None = Field(default=None, description="a table that Spark's executors write")
+
+    @model_validator(mode="after")
+    def _check_transport(self) -> DeadLetterSection:
+        if (self.kafka is None) == (self.spark is None):
+            raise ValueError("it has one of kafka and spark")
+        return self
 
 
 class SparkSection(Section):
     """Settings of the Spark runtime."""
 
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
-    checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
+    checkpoint: str | None = Field(default=None, description="a folder, or a URL; beside the first output where none is named")
     batch: int = Field(default=200_000, gt=0, description="the approximate number of elements of a batch; a long one counts as several")
     trigger: Annotated[str | int, _checked_by(parse_delay)] = Field(
         default="0 s",
@@ -456,16 +556,19 @@ class Settings(Section):
     prefixes: dict[str, str] = Field(
         default={}, description="prefixes of rule files that declare none, and of graphs in inputs: the namespace of each, as a whole IRI"
     )
-    time: TimeSection = Field(default=TimeSection(), description="integer times")
+    time: TimeSection = Field(default=TimeSection.model_construct(), description="integer times")
     time_zone: ZoneName | None = Field(
         default=None,
         min_length=1,
         description="the zone of `time_zone` of inputs and tables, of ticks and windows by calendar, and of `--at`, where none is written, "
         "and the one in which times are shown, such as Europe/Berlin; UTC if none",
     )
-    knowledge: KnowledgeSection = Field(default=KnowledgeSection(), description="background knowledge")
-    rules: list[str] = Field(min_length=1, description="rule and query files of any language (.dotr, .rspql, .lars, .epsparql); globs")
-    windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
+    knowledge: KnowledgeSection = Field(default=KnowledgeSection.model_construct(), description="background knowledge")
+    rules: list[str] = Field(
+        default=[],
+        description="rule and query files of any language (.dotr, .rspql, .lars, .epsparql); globs; none where outputs name inputs: `of`",
+    )
+    windows: WindowsSection = Field(default=WindowsSection.model_construct(), description="windows of continuous queries")
     clock: str | int | None = Field(
         default=None,
         description="inputs that grow, or are replayed with `pace`: the pipeline's time goes on with the machine's, this much behind it, "
@@ -476,22 +579,23 @@ class Settings(Section):
         min_length=1,
         description="in process: a file for a recording of the run, its elements and heartbeats, from which --recording repeats it",
     )
-    limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
+    limits: LimitsSection = Field(default=LimitsSection.model_construct(), description="limits of an instant and of a record")
     at_end: Literal["fire", "leave"] = Field(
         default="fire",
         description="the end of a bounded stream: delayed anchors, reports and points under way still come; leave: nothing comes after "
         "the last instant",
     )
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
-    output: list[OutputSection] = Field(min_length=1, description="output streams; `events` chooses those of one")
+    output: list[OutputSection] = Field(min_length=1, description="output streams; `events` or `of` chooses those of one")
     dead_letter: DeadLetter = Field(
         default=None,
-        description="a file (a folder on Spark) for what cannot be processed, or { kafka: … } (connectors.md); only counted if none",
+        description="a file (a folder on Spark) for what cannot be processed, or { kafka: … } or { spark: … }; only counted if none",
     )
     engine: Literal["spark", "local"] = Field(default="spark", description="the runtime of `dotr run`; local: in this process")
-    spark: SparkSection = Field(default=SparkSection(), description="the Spark runtime")
-    metrics: MetricsSection = Field(default=MetricsSection(), description="metrics of a run")
-    report: ReportSection = Field(default=ReportSection(), description="warnings on the terminal")
+    spark: SparkSection = Field(default=SparkSection.model_construct(), description="the Spark runtime")
+    storage: StorageSection | None = Field(default=None, description="stores of files that are named by URLs (operation.md)")
+    metrics: MetricsSection = Field(default=MetricsSection.model_construct(), description="metrics of a run")
+    report: ReportSection = Field(default=ReportSection.model_construct(), description="warnings on the terminal")
 
 
 _TYPE_MESSAGES: Final = {
@@ -515,7 +619,7 @@ def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) 
     """
     problems: list[Diagnostic] = []
     for item in error.errors(include_url=False):
-        location: Location = tuple(part for part in item["loc"] if part not in UNION_TAGS)
+        location: KeyPath = tuple(part for part in item["loc"] if part not in UNION_TAGS)
         if location and location[-1] in ("str", "int", "bool") and location not in tree.spans:
             location = location[:-1]  # pydantic appends the type of the union's member
         key_path = ".".join(map(str, location))
@@ -578,13 +682,13 @@ def _key_hint(key: str, known: Mapping[str, str]) -> str:
     return f"Did you mean {close[0]}?" if close else did_you_mean(key, list(known), 0.75)
 
 
-def keys_of(model: type[BaseModel], location: Location) -> dict[str, str]:
+def keys_of(model: type[BaseModel], location: KeyPath) -> dict[str, str]:
     """The keys of the section at a location of the schema with their descriptions.
 
     It is empty where there is no section.
 
     >>> list(keys_of(Settings, ("output", 0)))
-    ['format', 'path', 'kafka', 'mqtt', 'http', 'events']
+    ['format', 'path', 'kafka', 'mqtt', 'http', 'serve', 'spark', 'by', 'events', 'of']
     """
     current: object = model
     for number, part in enumerate(location):
@@ -604,6 +708,9 @@ def _section_of(annotation: object, *, in_list: bool) -> object:
     """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
+    later = [each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, LaterSection)]
+    if later:
+        return later[0].section
     sections = [_section_of(argument, in_list=in_list) for argument in getattr(annotation, "__args__", ())]
     found = [section for section in sections if isinstance(section, type) and issubclass(section, BaseModel)]
     return (found[0] if in_list else found[-1]) if found else annotation
@@ -611,4 +718,8 @@ def _section_of(annotation: object, *, in_list: bool) -> object:
 
 def schema() -> str:
     """The JSON Schema of a configuration: the text of `config.schema.json`."""
-    return json.dumps(Settings.model_json_schema(), indent=2) + "\n"
+    made = Settings.model_json_schema()
+    for section in (InputSection, OutputSection, DeadLetterSection):
+        for key in CONNECTORS:  # a key has a title where its section is imported later, and none elsewhere
+            made["$defs"][section.__name__]["properties"].get(key, {}).pop("title", None)
+    return json.dumps(made, indent=2) + "\n"

@@ -8,13 +8,12 @@ engine knows no format.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.evaluation.files.stores import Location, absolute
 from dotr.model.places import Document, Span
 from dotr.model.stream import Reason
 from dotr.model.terms import Prefixes, Triple
@@ -27,7 +26,7 @@ if TYPE_CHECKING:  # Spark's workers read rows, and no configuration
     from dotr.runtimes.pipeline.sections import InputSection, TableSection
 
 MAPPED: Final = ("csv", "json", "text", "parquet")
-_GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
+_GRAPHS: Final = ("turtle", "ntriples", "jsonld", "jelly", "trig", "nquads")
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": (*MAPPED, *_GRAPHS),
     "times": _GRAPHS,
@@ -52,7 +51,7 @@ _MOST_ROWS: Final = 10
 
 
 def rows_map(
-    section: InputSection | TableSection, name: str, time: str | tuple[str, ...], folder: Path, zone: str | None = None
+    section: InputSection | TableSection, name: str, time: str | tuple[str, ...], folder: Location, zone: str | None = None
 ) -> ElementMap:
     """The map of a section with `map`.
 
@@ -72,7 +71,7 @@ def rows_map(
         columns=tuple(section.columns or ()),
         skip=section.skip,
         comment=section.comment or "",
-        folder=os.path.abspath(folder) if "$file" in f"{section.map} {time}" else "",
+        folder=absolute(folder.text) if "$file" in f"{section.map} {time}" else "",
     )
 
 
@@ -108,7 +107,7 @@ def with_place(problem: Diagnostic, text: str | None, around: Span, prefixes: Sp
     return replace(problem, hint=hint)
 
 
-def table_settings(section: TableSection, paths: Sequence[str], prefixes: Prefixes, folder: Path, place: Span, zone: str | None) -> str:
+def table_settings(section: TableSection, paths: Sequence[str], prefixes: Prefixes, folder: Location, place: Span, zone: str | None) -> str:
     """The settings of a table as text, checked against the headers of its files.
 
     `place`: the span of the table in the configuration; `zone`: the pipeline's. Raises `Refused`.

@@ -12,13 +12,12 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import groupby
-from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
@@ -27,6 +26,8 @@ from pyoxigraph import DefaultGraph, Quad, RdfFormat, parse
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.evaluation.expressions import has_terms
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import PROV, Term, Variable
 from dotr.model.time import Clock, Micros
@@ -34,6 +35,7 @@ from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.outputs import chosen_events, read_outputs
 from dotr.streams.connectors.kafka.topics import KafkaDestination, KafkaInput
 from dotr.streams.connectors.opening import ChosenEvents, Destination
+from dotr.streams.formats.rdf import jelly
 from dotr.streams.formats.writing import StreamFormat, ntriples, plain_text
 from dotr.streams.records import Format, InputFile
 from dotr.streams.sinks.events import OutputFormat, TableFormat
@@ -41,12 +43,20 @@ from dotr.streams.sinks.files import PathDestination, stores_no_data
 from dotr.streams.sinks.parquet import column_names
 from dotr.streams.times import parse_time
 
-_RDF: Final = {StreamFormat.TRIG: RdfFormat.TRIG, StreamFormat.NQUADS: RdfFormat.N_QUADS}
+_RDF: Final = {
+    StreamFormat.TRIG: RdfFormat.TRIG,
+    StreamFormat.NQUADS: RdfFormat.N_QUADS,
+    StreamFormat.JSONLD: RdfFormat.JSON_LD,
+    StreamFormat.JELLY: RdfFormat.N_QUADS,
+}
 _FIXED: Final = ("time", "rule", "event", "graph")
 _TIME: Final = f"{PROV}generatedAtTime"
 _RULE: Final = f"{PROV}wasGeneratedBy"
 UNREADABLE: Final = "(no event)"
 """The name of the rule of a text that is no event."""
+
+ELEMENT: Final = "(element)"
+"""The name of the rule of an element of an input."""
 
 _Files: TypeAlias = Callable[[], Iterator[tuple[str, BinaryIO]]]
 """A function that opens files or messages, each with its name."""
@@ -107,7 +117,8 @@ class WrittenOutput:
         between = ", row " if self.form is TableFormat.PARQUET else ":"
         for name, file in self.files():
             if isinstance(self.form, StreamFormat) and self.form in _RDF:
-                yield from self._graphs(name, file, _RDF[self.form])
+                for part in _documents(file, self.form):
+                    yield from self._graphs(name, part, _RDF[self.form])
                 continue
             passed = 0
             for number, row in self._rows(file):
@@ -129,8 +140,10 @@ class WrittenOutput:
         if firing.graph is None and self.form is not StreamFormat.NDJSON:
             return None
         graph = ntriples(firing.graph)
+        if not firing.rule and self.form is StreamFormat.NDJSON:
+            return WrittenEvent(firing.time, ELEMENT, graph)
         if self.form in _RDF:
-            return WrittenEvent(firing.time, firing.rule, _graph_content(parse(graph.encode(), RdfFormat.N_TRIPLES)))
+            return WrittenEvent(firing.time, firing.rule or ELEMENT, _graph_content(parse(graph.encode(), RdfFormat.N_TRIPLES)))
         text = str if self.form is StreamFormat.NDJSON else plain_text
         attributes = {name: text(term) for name, term in firing.attributes}
         return WrittenEvent(firing.time, firing.rule, _content(firing.event, attributes, "" if self.form is StreamFormat.CSV else graph))
@@ -163,6 +176,8 @@ class WrittenOutput:
         """The event of a row; raises an error of Python where a text is none."""
         if isinstance(row, bytes):
             found = json.loads(row)
+            if found.keys() == {"time", "graph"}:
+                return WrittenEvent(parse_time(found["time"], self.clock.unit), ELEMENT, str(found["graph"]), None, place)
             attributes = {str(name): str(term) for name, term in found["attributes"].items()}
         else:
             found = row
@@ -171,14 +186,14 @@ class WrittenOutput:
         content = _content(found["event"], attributes, "" if self.form is StreamFormat.CSV else found["graph"])
         return WrittenEvent(parse_time(time, self.clock.unit), found["rule"], content, attributes, place)
 
-    def _graphs(self, name: str, file: BinaryIO, form: RdfFormat) -> Iterator[WrittenEvent]:
+    def _graphs(self, name: str, file: BinaryIO | bytes | str, form: RdfFormat) -> Iterator[WrittenEvent]:
         """The named graphs, each after its time and its rule; one that is cut off is left out."""
         with suppress(SyntaxError):
             for graph, quads in groupby(parse(file, form), _named_graph):
                 both = list(quads)
                 told = {quad.predicate.value: quad.object.value for quad in both if isinstance(quad.graph_name, DefaultGraph)}
                 if _TIME in told:
-                    rule = unquote(told.get(_RULE, "").removeprefix("urn:dotr:rule:"))
+                    rule = unquote(told.get(_RULE, "").removeprefix("urn:dotr:rule:")) or ELEMENT
                     content = _graph_content(quad for quad in both if not isinstance(quad.graph_name, DefaultGraph))
                     yield WrittenEvent(parse_time(told[_TIME], self.clock.unit), rule, content, None, f"{name}, {graph}")
 
@@ -194,6 +209,17 @@ def _content(event: str, attributes: Mapping[Variable, str], graph: str) -> str:
 
 def _graph_content(quads: Iterable[Quad]) -> str:
     return "\n".join(sorted(f"{quad.subject} {quad.predicate} {quad.object} ." for quad in quads))
+
+
+def _documents(file: BinaryIO, form: StreamFormat) -> Iterator[BinaryIO | bytes | str]:
+    """The RDF documents of a file."""
+    match form:
+        case StreamFormat.JSONLD:
+            yield from _whole_lines(file)
+        case StreamFormat.JELLY:
+            yield from jelly.nquads_of(file)
+        case _:
+            yield file
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -255,20 +281,28 @@ def _files_of(destination: Destination, form: OutputFormat) -> tuple[str, _Files
     """The name of a destination, and its files or messages; None with the reason after the name."""
     match destination:
         case PathDestination(path):
-            if stores_no_data(path) or not Path(path).exists():
-                return f"{path}, which {'keeps no data' if stores_no_data(path) else 'is not there'}", None
-            return path, partial(_files, Path(path), form.value)
+            if stores_no_data(path):
+                return f"{path}, which keeps no data", None
+            files = _stored(Location(path), form.value)
+            return (path, partial(_files, files)) if files is not None else (f"{path}, which is not there", None)
         case KafkaDestination(topic) if form is StreamFormat.NDJSON or form in _RDF:
             return f"topic {topic}", partial(_messages, destination)
         case _:
             return "", None
 
 
-def _files(path: Path, suffix: str) -> Iterator[tuple[str, BinaryIO]]:
-    """The files of an output: one, or one for each batch, in their order."""
-    for each in sorted(path.glob(f"*.{suffix}")) if path.is_dir() else [path]:
-        with gzip.open(each) if each.suffix == ".gz" else each.open("rb") as file:
-            yield str(each), file  # type: ignore[misc]
+def _stored(output: Location, suffix: str) -> list[Location] | None:
+    """The files of an output: one, or one for each batch, in their order; None where there is nothing."""
+    if output.look() is not None:
+        return [output]
+    found = [each.location for each in output.glob(f"*.{suffix}")]
+    return found if found or (not output.is_url and output.path.is_dir()) else None
+
+
+def _files(files: Sequence[Location]) -> Iterator[tuple[str, BinaryIO]]:
+    for each in files:
+        with each.open() as file:
+            yield str(each), gzip.GzipFile(fileobj=file) if each.suffix == ".gz" else file  # type: ignore[misc]
 
 
 def _messages(destination: KafkaDestination) -> Iterator[tuple[str, BinaryIO]]:

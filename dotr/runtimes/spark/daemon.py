@@ -26,13 +26,19 @@ def import_engine() -> None:
     import dotr.engine.stream_terms
     import dotr.instant.datalog.background.compiled_store
     import dotr.instant.datalog.same_as.closure
-    import dotr.languages.program_json
     import dotr.runtimes.spark.buckets.operator
     import dotr.runtimes.spark.buckets.worker
     import dotr.runtimes.spark.source
     import dotr.runtimes.spark.tasks.inputs
-    import dotr.runtimes.spark.tasks.stage_one_task  # noqa: F401
+    import dotr.runtimes.spark.tasks.stage_one_task
+    import dotr.streams.formats.csv.rows
+    import dotr.streams.formats.csv.text
+    import dotr.streams.formats.parquet
+    import dotr.streams.formats.rdf.jelly
+    import dotr.streams.formats.rdf.jsonld  # noqa: F401
+    from dotr.languages.program_json import PROGRAM_CODEC
 
+    PROGRAM_CODEC.type_of("")  # the name of no type: those of all languages are imported
     gc.freeze()  # what is imported stays, and need not be copied by a worker's collections
 
 

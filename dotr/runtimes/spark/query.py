@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -9,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -19,11 +21,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from dotr.errors.diagnostics import DotrError, Refused
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
+from dotr.evaluation.files.stores import Location
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.monitoring.dead_letter_log import LOG
 from dotr.runtimes.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.buckets.operator import LayerProcessor
 from dotr.runtimes.spark.checkpoint.damage import failure_in
-from dotr.runtimes.spark.checkpoint.folder import last_number
+from dotr.runtimes.spark.checkpoint.folder import hadoop_name, last_number
 from dotr.runtimes.spark.exchange.errors import DISK_FULL, is_late_worker
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
@@ -31,6 +35,7 @@ from dotr.runtimes.spark.exchange.names import KEY, SOURCE
 from dotr.runtimes.spark.exchange.rows import SCHEMA, RowKind
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import InstantSource
+from dotr.streams.sinks.files import WriteFailed
 
 _POLL_SECONDS: Final = 1.0
 _STOP_TIMEOUT_SECONDS: Final = 30.0
@@ -49,11 +54,20 @@ class EndedForReload(DotrError):
     """Raised where a query has ended between two batches, for a changed program to go on."""
 
 
+class RowsQuery(NamedTuple):
+    """A query before it is started: the function that makes its `rows`, whether it is `live`, so
+    that it reads until it is stopped or its sink has the last batch, and then the least time
+    between two batches (`trigger`, µs)."""
+
+    rows: Callable[[], DataFrame]
+    live: bool
+    trigger: Micros
+
+
 def run_query(
-    session: SparkSession,
-    job: Job,
+    query: RowsQuery,
     sink: Sink,
-    checkpoint: str,
+    checkpoint: Location,
     log: Path,
     poll: Callable[[], None] | None = None,
     restarts: int = 0,
@@ -71,21 +85,21 @@ def run_query(
     the batch under way, or at once after a second signal, or where the JVM is lost meanwhile.
     """
     with _interrupts() as interrupted:
-        tries, late, before = 0, 0, last_number(Path(checkpoint) / "commits")
+        tries, late, before = 0, 0, last_number(checkpoint / "commits")
         while True:
             try:
                 with scans():
-                    failure = _run(session, job, sink, checkpoint, interrupted, poll, is_changed)
+                    failure = _run(query, sink, checkpoint, interrupted, poll, is_changed)
                 if failure is None:
                     return
                 text = error_text(failure)
-                failure = failure_in(Path(checkpoint), text, log)
+                failure = failure_in(checkpoint, text, log)
             except JVM_ERRORS as error:
                 if interrupted.count:
                     LOG.warning("Spark was lost while the run stopped (%s). The same command does a batch anew that is not whole.", error)
                     raise KeyboardInterrupt from None
-                raise failure_in(Path(checkpoint), error_text(error), log) from None
-            written = last_number(Path(checkpoint) / "commits")
+                raise failure_in(checkpoint, error_text(error), log) from None
+            written = last_number(checkpoint / "commits")
             if written != before:
                 tries, late, before = 0, 0, written
             is_late = is_late_worker(text)
@@ -104,10 +118,9 @@ def run_query(
 
 
 def _run(
-    session: SparkSession,
-    job: Job,
+    plan: RowsQuery,
     sink: Sink,
-    checkpoint: str,
+    checkpoint: Location,
     interrupted: _Interrupts,
     poll: Callable[[], None] | None,
     is_changed: Callable[[], bool],
@@ -115,34 +128,49 @@ def _run(
     """Run the query once. Returns the error for which Spark gave it up, None at the end of the
     input; raises other errors."""
     try:
-        query = _start(session, job, sink, checkpoint)
+        query = _start(plan, sink, checkpoint)
     except (PySparkException, Py4JJavaError) as error:
         return error
+    try:
+        return _wait(query, sink, checkpoint, interrupted, poll, is_changed, live=plan.live)
+    except (Refused, RunFailed, OSError):
+        with suppress(*JVM_ERRORS):
+            query.stop()
+        raise
+
+
+def _wait(
+    query: StreamingQuery,
+    sink: Sink,
+    checkpoint: Location,
+    interrupted: _Interrupts,
+    poll: Callable[[], None] | None,
+    is_changed: Callable[[], bool],
+    *,
+    live: bool,
+) -> Exception | None:
+    """Wait for the end of a query; as `_run`. An error that is raised may leave the query
+    active."""
     polled, ends = time.monotonic(), False
     while query.isActive and not interrupted.wait_for(0.05):
         if poll is not None and time.monotonic() >= polled + _POLL_SECONDS:
             polled = time.monotonic()
-            try:
-                poll()
-            except (Refused, RunFailed):
-                with suppress(*JVM_ERRORS):
-                    query.stop()
-                raise
+            poll()
         if not ends and is_changed():
             sink.hold()
             ends = True
-        if ends and _is_committed(Path(checkpoint), sink.begun):
+        if ends and _is_committed(checkpoint, sink.begun):
             break
-        if job.live and sink.last_batch is not None and (Path(checkpoint) / "commits" / str(sink.last_batch)).exists():
+        if live and sink.last_batch is not None and _is_committed(checkpoint, sink.last_batch):
             query.stop()
             return None
     if interrupted.count:
         sink.stopped_at = time.monotonic()
-        sink.abandoned = not _finish_batch(query, Path(checkpoint), interrupted)
+        sink.abandoned = not _finish_batch(query, checkpoint, interrupted)
         with suppress(PySparkException):
             query.stop()
         raise KeyboardInterrupt
-    if ends and _is_committed(Path(checkpoint), sink.begun):
+    if ends and _is_committed(checkpoint, sink.begun):
         with suppress(PySparkException):
             query.stop()
         raise EndedForReload
@@ -154,38 +182,92 @@ def _run(
     raise sink.failure
 
 
-def _is_committed(checkpoint: Path, number: int | None) -> bool:
+def _is_committed(checkpoint: Location, number: int | None) -> bool:
     """True if a batch is in the checkpoint (None: no batch)."""
-    return number is None or (checkpoint / "commits" / str(number)).exists()
+    return number is None or (checkpoint / "commits" / str(number)).look() is not None
 
 
-def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> StreamingQuery:
-    session.conf.set("spark.sql.shuffle.partitions", str(job.partitions))
-    session.dataSource.register(InstantSource)
-    text = job.to_json()
-    rows = session.readStream.format(SOURCE).option("job", text).load()
-    for layer in range(job.layers):
-        rows = rows.groupBy(KEY).transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
-    writer = with_metrics(rows).writeStream.outputMode("append").foreachBatch(sink)
-    writer = writer.option("checkpointLocation", checkpoint)
-    writer = writer.trigger(processingTime=f"{job.trigger} microseconds") if job.live else writer.trigger(availableNow=True)
+def _start(plan: RowsQuery, sink: Sink, checkpoint: Location) -> StreamingQuery:
+    writer = with_metrics(plan.rows()).writeStream.outputMode("append").foreachBatch(sink)
+    writer = writer.option("checkpointLocation", hadoop_name(checkpoint))
+    writer = writer.trigger(processingTime=f"{plan.trigger} microseconds") if plan.live else writer.trigger(availableNow=True)
     return writer.start()
 
 
-def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts, timeout: float = _STOP_TIMEOUT_SECONDS) -> bool:
+def query_of_job(session: SparkSession, job: Job) -> RowsQuery:
+    """The query of a job: its source, and one operator for each layer."""
+
+    def rows() -> DataFrame:
+        session.conf.set("spark.sql.shuffle.partitions", str(job.partitions))
+        session.dataSource.register(InstantSource)
+        text = job.to_json()
+        rows = session.readStream.format(SOURCE).option("job", text).load()
+        for layer in range(job.layers):
+            rows = rows.groupBy(KEY).transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
+        return rows
+
+    return RowsQuery(rows, job.live, job.trigger)
+
+
+def run_batch(session: SparkSession, plan: RowsQuery, sink: Sink, checkpoint: Location, log: Path, poll: Callable[[], None]) -> None:
+    """Write the rows of a plan, which end, as batch 0 of a query, calling `poll` once a second; a
+    batch that is written already is not evaluated again. The errors are those of `run_query`."""
+    folder = checkpoint
+    if _is_committed(folder, 0):
+        LOG.warning("All rows were read by an earlier run, and its output is there: --fresh reads them again.")
+        return
+    _write_log(folder / "metadata", json.dumps({"id": str(uuid4())}))
+    _write_log(folder / "offsets" / "0", f'v1\n{{"batchWatermarkMs":{LAST_MICRO}}}\n-')
+    failures: list[Exception] = []
+
+    def write() -> None:
+        try:
+            sink(with_metrics(plan.rows()), 0)
+        except Exception as error:
+            failures.append(error)
+
+    with _interrupts() as interrupted:
+        writing, polled = threading.Thread(target=write, daemon=True), time.monotonic()
+        writing.start()
+        while writing.is_alive() and not interrupted.wait_for(0.05):
+            if time.monotonic() >= polled + _POLL_SECONDS:
+                polled = time.monotonic()
+                poll()
+        if writing.is_alive():
+            sink.stopped_at, sink.abandoned = time.monotonic(), True
+            with suppress(*JVM_ERRORS):
+                session.sparkContext.cancelAllJobs()
+            writing.join(_STOP_TIMEOUT_SECONDS)
+            raise KeyboardInterrupt
+    for error in failures:
+        raise failure_in(folder, error_text(error), log) if isinstance(error, JVM_ERRORS) else error from None
+    _write_log(folder / "commits" / "0", 'v1\n{"nextBatchWatermarkMs":0}')
+
+
+def _write_log(place: Location, text: str) -> None:
+    """Write a file of Spark's log of a query. Raises WriteFailed."""
+    try:
+        if not place.is_url:
+            place.path.parent.mkdir(parents=True, exist_ok=True)
+        place.put(text.encode())
+    except OSError as error:
+        raise WriteFailed(f"cannot write {place}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _finish_batch(query: StreamingQuery, checkpoint: Location, interrupted: _Interrupts, timeout: float = _STOP_TIMEOUT_SECONDS) -> bool:
     """Wait until the last planned batch is written; returns True if it is. A second signal or the
     timeout (an instant may have very many matches) ends the wait."""
     planned = last_number(checkpoint / "offsets")
     if planned is None or planned == last_number(checkpoint / "commits"):
         return True
     LOG.warning("Stopping after the batch under way; a second signal stops at once.")
-    commit, deadline = checkpoint / "commits" / str(planned), time.monotonic() + timeout
-    while query.isActive and interrupted.count < 2 and not commit.exists():
+    deadline = time.monotonic() + timeout
+    while query.isActive and interrupted.count < 2 and not _is_committed(checkpoint, planned):
         if time.monotonic() >= deadline:
             LOG.warning("The batch under way takes long: it is left, and done again at the next start.")
             break
         interrupted.wait_for(0.05, count=2)
-    return commit.exists()
+    return _is_committed(checkpoint, planned)
 
 
 class _Interrupts:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -21,18 +21,20 @@ from dotr.engine.multi_query import share_queries
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.migration import StateChange, StateFate
 from dotr.engine.state.schema import state_schema
-from dotr.errors.diagnostics import Refused, refuse
+from dotr.errors.diagnostics import InputFailed, Refused, refuse
+from dotr.evaluation.files.stores import Location, absolute
 from dotr.instant.datalog.background.compiled_store import CompiledStore
 from dotr.languages.program_json import ParsedProgram, maps_to_json
+from dotr.model import dataclass
 from dotr.model.stream import DeadLetter, Firing
-from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress
+from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress, with_served
 from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.runtimes.pipeline.reloading import Reloads
 from dotr.runtimes.spark.checkpoint.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint.damage import failure_in
 from dotr.runtimes.spark.checkpoint.figures import read_inputs, write_due
-from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, common_path, required_layout
 from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
 from dotr.runtimes.spark.checkpoint.state_moves import OldQuery, move_state
 from dotr.runtimes.spark.exchange.errors import failure_of
@@ -43,18 +45,19 @@ from dotr.runtimes.spark.exchange.rows import BucketSize
 from dotr.runtimes.spark.exchange.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.figures.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.planning.index_scans import granule_of, indexing
-from dotr.runtimes.spark.query import EndedForReload, run_query
+from dotr.runtimes.spark.query import EndedForReload, query_of_job, run_query
 from dotr.runtimes.spark.sink import Sink, cut_rules
-from dotr.runtimes.spark.start.session import cores, is_dynamic, is_local, start
+from dotr.runtimes.spark.start.session import check_file_system, cores, is_dynamic, is_local, start
+from dotr.runtimes.spark.tasks.outputs import ExecutorOutputs
 from dotr.streams.connectors.kafka.cluster import check_identities
 from dotr.streams.connectors.kafka.topics import PartitionJournal
-from dotr.streams.connectors.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
+from dotr.streams.connectors.opening import PublishedOutputs, check_no_older_output, check_secrets, dead_letter_batches, event_batches
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.formats.maps import parsed_map
+from dotr.streams.formats.mapping.maps import parsed_map
 from dotr.streams.formats.segments import RECEIVED, SEGMENT, SPOOL, TOLD, SeriesMark, copied_like, spool_folder
 from dotr.streams.merge.folders import CompressedFiles
-from dotr.streams.records import Format, InputFailed, InputFile
-from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
+from dotr.streams.records import Format, InputFile
+from dotr.streams.sinks.batches import BatchHistory, BatchSink, Check, check_nothing
 from dotr.streams.sinks.files import WriteFailed
 from dotr.temporal.layout.layers import lay_out
 
@@ -70,6 +73,7 @@ def run_spark(
     show: ReportActivity = ignore_activity,
     last_written: int | None = None,
     reloads: Reloads | None = None,
+    confirm: Callable[[], None] = check_nothing,
 ) -> Totals:
     """Run a pipeline to the end of its input, from its checkpoint on.
 
@@ -77,10 +81,41 @@ def run_spark(
     `show` the activity before the first batch. `last_written` is the number of the last batch in an
     output whose broker no longer has it (`--last-written`). `reloads`: the requests to read the
     configuration again: the query ends behind a batch, and the next one begins as after a restart.
-    Returns the totals of this run.
-    Raises Refused for errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt
-    after a stop.
+    `confirm` is called before each batch is written and before it is committed, and raises Refused
+    or RunFailed where this run must not write any more (`OutputLocks.confirm`). Returns the totals
+    of this run. Raises Refused for errors of the user, RunFailed for failures of Spark, and
+    KeyboardInterrupt after a stop.
     """
+    with PublishedOutputs(pipeline.outputs) as published:
+        reports = Reports(progress, with_served(on_progress, lambda: published.counts), show)
+        with store_failures(pipeline.spark.checkpoint):
+            totals = _run_turns(pipeline, reports, last_written, reloads, published, confirm)
+        published.linger(check_nothing if reloads is None else reloads.refuse_ended)
+        return totals
+
+
+@contextmanager
+def store_failures(checkpoint: str) -> Iterator[None]:
+    """A context in which the failure of a store, of a checkpoint at a URL, is raised as
+    RunFailed."""
+    try:
+        yield
+    except OSError as error:
+        if not Location.of(checkpoint).is_url:
+            raise
+        place, why = error.filename or checkpoint, (error.strerror or str(error)).lower()
+        raise RunFailed(f"the checkpoint cannot be used: {place}: {why} (once that is mended, the same command goes on)") from None
+
+
+def _run_turns(
+    pipeline: Pipeline,
+    reports: Reports,
+    last_written: int | None,
+    reloads: Reloads | None,
+    published: PublishedOutputs,
+    confirm: Callable[[], None],
+) -> Totals:
+    """Run the queries of a pipeline, one behind the other, to the end of its input."""
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     layout = required_layout(pipeline)
     change: StateChange | None = None
@@ -98,16 +133,22 @@ def run_spark(
     checkpoint.create()
     with receiving(pipeline.growing, checkpoint.folder, marks=pipeline.clock_delay is not None) as reception:
         if pipeline.clock_pending:
-            show("waiting for the first message")
+            reports.show("waiting for the first message")
             pipeline = with_clock(pipeline, reception.first_has_dates)
             layout = replace(layout, clock=required_layout(pipeline).clock)
+        try:
+            history = checkpoint.batch_history(layout.identity, last_written)
+            for line in published.read(pipeline.output_terms, checkpoint.folder, history):
+                _LOG.warning("%s", line)
+        except WriteFailed as error:
+            raise RunFailed(f"{error} (once that is mended, the same command goes on)") from None
         totals = Totals()
         session: SparkSession | None = None
         with ExitStack() as stack:
             while True:
-                turn = _Turn(pipeline, checkpoint, layout, change, totals, reloads, session, stack)
+                turn = _Turn(pipeline, checkpoint, layout, change, totals, reloads, session, stack, published, confirm)
                 try:
-                    return _run_turn(turn, reception, Reports(progress, on_progress, show), last_written)
+                    return _run_turn(turn, reception, reports, last_written)
                 except EndedForReload:
                     assert turn.next is not None
                     pipeline, totals, session = turn.next, turn.totals, turn.session
@@ -119,8 +160,8 @@ def run_spark(
 @dataclass(slots=True)
 class _Turn:
     """A query of a run, which a reload ends: `totals` are those of the run so far, `session` is
-    that of the turn before, which ends with `stack`, and `next` the changed pipeline once there is
-    one."""
+    that of the turn before, which ends with `stack`, `published` are its outputs that are served,
+    `confirm` is that of `run_spark`, and `next` is the changed pipeline once there is one."""
 
     pipeline: Pipeline
     checkpoint: Checkpoint
@@ -130,6 +171,8 @@ class _Turn:
     reloads: Reloads | None
     session: SparkSession | None
     stack: ExitStack
+    published: PublishedOutputs
+    confirm: Callable[[], None]
     next: Pipeline | None = None
 
     def is_changed(self) -> bool:
@@ -145,18 +188,21 @@ class _Turn:
         return self.next is not None
 
 
-def _start_session(pipeline: Pipeline, log: Path, stack: ExitStack) -> SparkSession:
+def start_session(pipeline: Pipeline, checkpoint: Checkpoint, stack: ExitStack) -> SparkSession:
     """The Spark session, which ends with the stack unless it was there before. Raises Refused or
-    RunFailed where it cannot be started."""
+    RunFailed where it cannot be started, or does not reach the checkpoint."""
+    log = checkpoint.log
     settings, before = pipeline.spark, SparkContext._active_spark_context
     try:
-        session = start(pipeline.name, settings.master, settings.conf, log, archive=settings.archive)
+        session = start(pipeline.name, settings.master, settings.conf, log, archive=settings.archive, scheme=checkpoint.home.scheme)
     except JVM_ERRORS as error:
         raise failure_of(error_text(error), log) from None
     except (RuntimeError, OSError) as error:
         raise failure_of(str(error), log) from None
     if before is None:
         stack.callback(_stop_session, session)
+    if checkpoint.home.is_url:
+        check_file_system(session, checkpoint.home)
     return session
 
 
@@ -168,9 +214,13 @@ def _stop_session(session: SparkSession) -> None:
 def _run_turn(turn: _Turn, reception: Reception, reports: Reports, last_written: int | None) -> Totals:
     """Run one query to the end of the input, or of the turn."""
     pipeline, checkpoint, layout, change = turn.pipeline, turn.checkpoint, turn.layout, turn.change
-    history = checkpoint.batch_history(layout.identity, last_written)
-    with _BatchSinks(pipeline, history) as sinks:
+    history, is_first = checkpoint.batch_history(layout.identity, last_written), turn.session is None
+    with BatchSinks(pipeline, history, turn.published) as sinks:
         last = sinks.open(check_nothing)
+        if sinks.executors:
+            _start(turn, reports)
+            assert turn.session is not None
+            last = max((each for each in (last, sinks.executors.open(turn.session, check_nothing)) if each is not None), default=None)
         unfinished = last if last is not None and last >= history.written else None
         if change is not None and change.moves and unfinished is not None:
             # An earlier release did not spread the rules: the unfinished batch is repeated so.
@@ -181,12 +231,19 @@ def _run_turn(turn: _Turn, reception: Reception, reports: Reports, last_written:
             layout = checkpoint.claim(required_layout(pipeline), change)
             _LOG.warning("The state moves at the next start: batch %d is in an output, and is finished first.", unfinished)
         turn.pipeline, turn.checkpoint, turn.layout, turn.change = pipeline, checkpoint, layout, change
-        return _run_on_spark(turn, reception, sinks, reports, unfinished)
+        return _run_on_spark(turn, reception, sinks, reports, unfinished, is_first=is_first)
+
+
+def _start(turn: _Turn, reports: Reports) -> None:
+    """Start the session of the run, unless it is there."""
+    if turn.session is None:
+        reports.show("starting Spark")
+        turn.session = start_session(turn.pipeline, turn.checkpoint, turn.stack)
 
 
 def _unfinished(checkpoint: Checkpoint, number: int) -> Exception:
     hint = "Run the rules as they were once more, which finishes that batch, then change them; or start over with --fresh."
-    message = f"batch {number} of the rules as they were is in an output and not yet in the checkpoint {checkpoint.folder}"
+    message = f"batch {number} of the rules as they were is in an output and not yet in the checkpoint {checkpoint.home}"
     return refuse("S132", message, hint=hint)
 
 
@@ -201,20 +258,21 @@ class Reports(NamedTuple):
 def _run_on_spark(
     turn: _Turn,
     reception: Reception,
-    sinks: _BatchSinks,
+    sinks: BatchSinks,
     reports: Reports,
     unfinished: int | None,
+    *,
+    is_first: bool,
 ) -> Totals:
     """Start Spark, and run the query into sinks that are open. `unfinished` is the number of a
     batch that is in an output but not yet in the checkpoint, so that the next batch must repeat
-    it."""
+    it. `is_first`: no query of the run was before."""
     progress, on_progress, show = reports
     pipeline, checkpoint, layout, change = turn.pipeline, turn.checkpoint, turn.layout, turn.change
-    settings, is_first = pipeline.spark, turn.session is None
-    if turn.session is None:
-        show("starting Spark")
-        turn.session = _start_session(pipeline, checkpoint.log, turn.stack)
+    settings = pipeline.spark
+    _start(turn, reports)
     session = turn.session
+    assert session is not None
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
@@ -226,8 +284,8 @@ def _run_on_spark(
         moves = change is not None and checkpoint.layout is not None and layout.generation != checkpoint.layout.generation
         if not moves:
             checkpoint.remove_leftovers()
-        _journal_partitions(pipeline, checkpoint.folder)
-        job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation))
+        _journal_partitions(pipeline, checkpoint.home)
+        job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation), checkpoint.scratch)
         remove_runs(run_folder(job))
         if pipeline.program.store is not None:
             _ship_background(pipeline.program.store, session.sparkContext)
@@ -240,7 +298,10 @@ def _run_on_spark(
             spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job, tells=is_first))
 
         def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> Sequence[DeadLetter]:
-            return sinks.write(number, firings, letters, sink.check_destination)
+            turn.confirm()
+            refused = sinks.write(number, firings, letters, sink.check_destination)
+            turn.confirm()
+            return refused
 
         sink = Sink(
             write,
@@ -252,6 +313,7 @@ def _run_on_spark(
             pipeline.dead_letter_warnings,
             cut_rules(pipeline.program.layout),
             partial(write_due, checkpoint.folder) if job.clock_delay is not None else None,
+            sinks.executors,
         )
         sink.totals = turn.totals
         sink.begun = None if unfinished is None else unfinished - layout.first
@@ -283,6 +345,8 @@ def _run_on_spark(
                     files.look()
                 if (failure := reception.failure) is not None:
                     raise failure
+                if (fault := turn.published.failure) is not None:
+                    raise RunFailed(f"a server of an output has ended: {fault} (the same command goes on)")
                 if has_listener:
                     poll()
 
@@ -293,7 +357,9 @@ def _run_on_spark(
             scans = partial(indexing, session, job)
             for files in left_out:
                 files.look()
-            run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans, turn.is_changed)
+            plan = query_of_job(session, job)
+            place = Location.of(checkpoint.query)
+            run_query(plan, sink, place, checkpoint.log, poll_query, settings.restarts, scans, turn.is_changed)
             _write_changes(checkpoint, sink)
         except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
@@ -304,7 +370,7 @@ def _run_on_spark(
                     session.streams.removeListener(spark_progress.listener)
         return sink.totals
     except JVM_ERRORS as error:
-        raise failure_in(Path(checkpoint.query), error_text(error), checkpoint.log) from None
+        raise failure_in(Location.of(checkpoint.query), error_text(error), checkpoint.log) from None
 
 
 def _write_changes(checkpoint: Checkpoint, sink: Sink) -> None:
@@ -373,10 +439,10 @@ def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFil
     return inputs, settings
 
 
-def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tuple[str, str]) -> Job:
+def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tuple[str, str], scratch: str = "") -> Job:
     spec: ProgramSpec = pipeline.program.spec
     since = layout.holdings.since if layout.holdings else {}
-    spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)), since=since)
+    spec = replace(spec, graphs=tuple(map(absolute, spec.graphs)), since=since)
     store = pipeline.program.store
     inputs, growing = _inputs(pipeline, layout)
     rates = pipeline.rates
@@ -407,8 +473,11 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
         maps=_maps([*inputs, *[each.topics.like for each in pipeline.topics]]),
         clock_delay=pipeline.clock_delay,
+        published=pipeline.published,
+        scratch=scratch,
+        storage=pipeline.spark.storage,
     )
-    return replace(job, granule=granule_of(inputs, job, Path(job.run).parent))
+    return replace(job, granule=granule_of(inputs, job))
 
 
 def _maps(files: Sequence[InputFile]) -> str:
@@ -416,13 +485,13 @@ def _maps(files: Sequence[InputFile]) -> str:
     return maps_to_json([None if file.map is None else parsed_map(file) for file in files])
 
 
-def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:
+def _journal_partitions(pipeline: Pipeline, home: Location) -> None:
     """Number the partitions of Kafka inputs that are new to the checkpoint; the planner finds the
     new partitions of the others. Raises `Refused` (S121) where a topic was replaced by another of
     its name."""
     if not pipeline.topics:
         return
-    journal = PartitionJournal(folder)
+    journal = PartitionJournal(home)
     for opened in pipeline.topics:
         name = opened.topics.name
         known = [partition for own, partition in journal.entries if own == name]
@@ -442,14 +511,26 @@ def _ship_background(store: CompiledStore, context: SparkContext) -> None:
             context.addFile(str(path))
 
 
-class _BatchSinks:
-    """The sinks of all outputs and of dead letters, written one after the other."""
+class BatchSinks:
+    """The sinks of all outputs and of dead letters that the driver writes, one after the other, and
+    those of `executors`."""
 
-    def __init__(self, pipeline: Pipeline, history: BatchHistory) -> None:
+    def __init__(self, pipeline: Pipeline, history: BatchHistory, published: PublishedOutputs) -> None:
         terms = pipeline.output_terms
-        self._events = event_batches(pipeline.outputs, terms, history)
-        dead_letters = pipeline.dead_letters
-        self._dead_letters = None if dead_letters is None else dead_letter_batches(dead_letters, terms, history)
+        self._events = event_batches(pipeline.outputs, terms, history, published)
+        dead_letters, layout = pipeline.dead_letters, pipeline.program.layout
+        self.executors = ExecutorOutputs(
+            pipeline.outputs,
+            dead_letters,
+            terms,
+            history,
+            keeps_state=layout.stateful_operators > 0,
+            shown=pipeline.dead_letter_warnings,
+            cut=cut_rules(layout),
+        )
+        self._dead_letters: BatchSink[DeadLetter] | None = self.executors.letters
+        if self._dead_letters is None and dead_letters is not None:
+            self._dead_letters = dead_letter_batches(dead_letters, terms, history)
 
     def open(self, check: Check) -> int | None:
         """Connect all sinks; the greatest number of a batch that one of them is known to have."""
@@ -469,7 +550,7 @@ class _BatchSinks:
             self._dead_letters.write_batch(number, _LetterBlocks(letters, refused), check)
         return refused
 
-    def __enter__(self) -> _BatchSinks:
+    def __enter__(self) -> BatchSinks:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -498,9 +579,9 @@ class DisplayPaths:
     """Maps absolute paths, and segments of spools, to names of the configuration."""
 
     def __init__(self, pipeline: Pipeline, checkpoint: Path) -> None:
-        self._files = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
+        self._files = {common_path(file.path): file.path for file in pipeline.inputs}
         self._folders = [
-            (os.path.abspath(folder) + os.sep, folder + os.sep if folder != os.curdir else "")
+            (absolute(folder) + os.sep, folder + os.sep if folder != os.curdir else "")
             for folder in (_folder(each.pattern) for each in pipeline.growing if each.pattern)
         ]
         self._spool_folder = str(checkpoint.absolute() / SPOOL)
@@ -527,9 +608,9 @@ class DisplayPaths:
         if segment is not None:
             repeated = dead_letter.input in self._headers
             return dead_letter._replace(file=STANDARD_INPUT, line=dead_letter.line + int(segment[2]) - 1 - repeated)
-        for absolute, written in self._folders:
-            if path.startswith(absolute):
-                return dead_letter._replace(file=written + path[len(absolute) :])
+        for folder, written in self._folders:
+            if path.startswith(folder):
+                return dead_letter._replace(file=written + path[len(folder) :])
         return dead_letter
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -34,7 +33,8 @@ from dotr.runtimes.spark.exchange.rows import (
     encode_dead_letters,
     encode_totals,
 )
-from dotr.runtimes.spark.exchange.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, blocks, remove_runs, run_path
+from dotr.runtimes.spark.exchange.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, RunPlace, blocks, remove_runs, run_place
+from dotr.runtimes.spark.tasks.outputs import ExecutorOutputs
 from dotr.temporal.layout.layers import Layout
 from dotr.temporal.stage_two import AT_THE_CLAUSE, described_clause
 
@@ -72,6 +72,7 @@ class Sink:
     - `warning_limit`: the number of dead letters of a kind that are shown as warnings.
     - `cut_rules`: the rules whose branches may be in several buckets; each anchor of theirs has one
       dead letter.
+    - `executors`: the outputs that executors write (None: there are none).
     - `on_due`: receives the least time (µs) at which the state acts without arrivals after a batch
       (None: never), before the batch is committed; None where no clock asks for it.
 
@@ -93,7 +94,9 @@ class Sink:
         warning_limit: int = WARNINGS_PER_KIND,
         cut_rules: Sequence[Rule] = (),
         on_due: Callable[[Micros | None], None] | None = None,
+        executors: ExecutorOutputs | None = None,
     ) -> None:
+        self._executors = executors
         self._cut_rules = cut_rules
         self._on_due = on_due
         self._first = first
@@ -119,13 +122,19 @@ class Sink:
                 raise BatchAbandoned
             self.begun = number
         try:
-            rows = [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()]
+            if self._executors:
+                rows = self._executors.write(batch, self._first + number)
+            else:
+                rows = [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()]
             self.process(number, rows)
             if self._on_due is not None:
                 self._on_due(min((int(payload) for kind, payload in rows if kind == RowKind.DUE), default=None))
         except Exception as error:
             self.failure = error
             raise
+        finally:
+            if self._executors:
+                self._executors.release()
 
     def hold(self) -> None:
         """Let no batch begin but the last one that did, which may be repeated."""
@@ -144,20 +153,23 @@ class Sink:
         `number` is Spark's."""
         firings: list[Firing] = []
         dead_letters: list[DeadLetter] = []
-        runs: list[Path] = []
-        dead_runs: list[Path] = []
+        runs: list[RunPlace] = []
+        dead_runs: list[RunPlace] = []
         sizes: list[BucketSize] = []
         counted = Totals()
         fallbacks = drain_fallbacks()
         for kind, payload in rows:
-            if kind == RowKind.FIRINGS:
+            if kind in (RowKind.FIRINGS, RowKind.ELEMENTS):
                 firings += decode_firings(payload)
-            elif kind == RowKind.RUN:
-                runs.append(run_path(payload))
+            elif kind in (RowKind.RUN, RowKind.ELEMENT_RUN):
+                runs.append(run_place(payload))
             elif kind == RowKind.DEAD:
                 dead_letters += decode_dead_letters(payload)
             elif kind == RowKind.DEAD_RUN:
-                dead_runs.append(run_path(payload))
+                dead_runs.append(run_place(payload))
+            elif kind == RowKind.SHOWN:
+                for letter in decode_dead_letters(payload):
+                    self._warnings.report_dead_letter(self._display(letter))
             elif kind == RowKind.INCONSISTENT:
                 for time, clash in decode_inconsistencies(payload):
                     self._warnings.report_inconsistency(time, clash, self._clock)
@@ -169,10 +181,9 @@ class Sink:
                 sizes.append(decode_size(payload))
             elif kind == RowKind.COUNTS:
                 counted += decode_totals(payload)
-        written = _CountedFirings(MergedRuns(FIRINGS, firings, runs), self.check_abandoned)
+        written = _WrittenFirings(MergedRuns(FIRINGS, firings, runs), self.check_abandoned)
         reported = _ReportedLetters(MergedRuns(DEAD_LETTERS, dead_letters, dead_runs), self._display, self._warnings, self._cut_rules)
         refused = self._write(self._first + number, written, reported) or ()
-        written.count()
         reported.report()
         for folder in {path.parent for path in (*runs, *dead_runs)}:
             remove_runs(folder)
@@ -188,7 +199,7 @@ class Sink:
         if refused:
             counted += Totals(dead_letters=Counter(letter.reason for letter in refused))
         counted += Totals(dead_letters={reason: -number for reason, number in reported.duplicates.items()})
-        counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
+        counted += Totals(fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
         self.totals = self._last[1] + counted
@@ -217,31 +228,18 @@ class Sink:
             raise BatchAbandoned
 
 
-class _CountedFirings:
-    """The firings of a batch in blocks, which counts them and their dropped triples when it is
-    first read to its end. `check` is called before each block.
-    """
+class _WrittenFirings:
+    """The firings of a batch in blocks, which can be read several times. `check` is called before each
+    block."""
 
     def __init__(self, firings: Iterable[Firing], check: Callable[[], None]) -> None:
         self._firings = firings
         self._check = check
-        self._is_counted = False
-        self.events = self.dropped = 0
 
     def __iter__(self) -> Iterator[Sequence[Firing]]:
-        events = dropped = 0
         for block in blocks(self._firings):
             self._check()
-            events += len(block)
-            dropped += sum(firing.dropped for firing in block)
             yield block
-        self.events, self.dropped, self._is_counted = events, dropped, True
-
-    def count(self) -> None:
-        """Count the firings where no sink has read them, since all have the batch already."""
-        if not self._is_counted:
-            for _ in self:
-                pass
 
 
 class _ReportedLetters:

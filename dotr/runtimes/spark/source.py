@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeAlias
@@ -52,7 +51,7 @@ def _cuts(job: Job, start: Offset, until: Micros, is_stopped: Callable[[], bool]
     if job.granule:
         from dotr.runtimes.spark.planning.index_files import IndexFiles, index_folder
 
-        files, topics = IndexFiles(index_folder(job), is_stopped), IndexedTopics(job, Path(job.run).parent)
+        files, topics = IndexFiles(index_folder(job), is_stopped), IndexedTopics(job)
         return indexed_plan(files.read, files.base(), (*job.delays, *topics.delays), topics.padded(start), size, until)
     from dotr.runtimes.spark.exchange.worker_cache import input_of
     from dotr.runtimes.spark.planning.planner import scanned_cuts
@@ -146,7 +145,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             cuts.append(self._ahead.next())
         if self._watched is not None:
             self._watched.check_failures()
-            write_inputs(Path(self._job.run).parent, InputFigures(connections=self._watched.connections()))
+            write_inputs(self._job.folder, InputFigures(connections=self._watched.connections()))
         self._planned = offset, cuts
         return self._ahead.offset.to_json()
 
@@ -154,7 +153,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Watch the topics that tasks index; a topic that is replaced ends the run."""
         from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
 
-        self._watched = PlannedTopics(self._job, Path(self._job.run).parent, offset)
+        self._watched = PlannedTopics(self._job, offset)
         self._watched.watch()
 
     def _live_offset(self, offset: Offset) -> Json:
@@ -185,7 +184,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         paths: PathsOfInput = single_files
         partition: PartitionOfInput = no_partition
         if self._job.granule and self._job.topics:
-            topics = IndexedTopics(self._job, Path(self._job.run).parent)
+            topics = IndexedTopics(self._job)
             first, partition = topics.padded(first), topics.partition
         if self._scanner is not None:
             paths, partition = self._scanner.inputs.paths, self._scanner.inputs.topics.partition

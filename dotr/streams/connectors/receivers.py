@@ -31,6 +31,18 @@ QUEUED_BYTES: Final = 256 << 20
 """Limit of the bytes of queued messages; a longer message is queued alone."""
 
 
+_LONGEST_WAIT_SECONDS: Final = 60.0
+
+
+def wait_before(tries: int) -> float:
+    """Seconds to wait before the next attempt to connect, after `tries` failed ones.
+
+    >>> [wait_before(tries) for tries in (0, 1, 2, 3, 7, 100)]
+    [0.0, 1.0, 2.0, 4.0, 60.0, 60.0]
+    """
+    return 0.0 if not tries else min(_LONGEST_WAIT_SECONDS, float(1 << min(tries - 1, 10)))
+
+
 def deliver(inbox: Inbox, messages: Sequence[Message], seconds: float) -> bool:
     """Offer messages to an inbox, all or none, and wait until they are stored.
 
@@ -71,6 +83,8 @@ class MessageQueue:
     ([(1, 1000000)], None)
     """
 
+    last: Message | None = None
+
     def __init__(self, like: InputFile, receiver: Receiver | None = None, *, most: int = QUEUED_MESSAGES) -> None:
         self._file = like
         self._decode = item_decoder(like)
@@ -104,6 +118,10 @@ class MessageQueue:
         """Start the receiver; raises `Refused` where that cannot succeed."""
         if self._receiver is not None:
             self._receiver.start(self)
+
+    def earlier(self) -> Iterator[list[Message]]:
+        """No messages: in process nothing is kept."""
+        return iter(())
 
     def keep_once_read(self) -> None:
         """Confirm messages when they are read from the queue, in place of when they are queued.
@@ -145,6 +163,7 @@ class MessageQueue:
         Raises the error that ended the receiver, once the queue is empty.
         """
         records: list[Record] = []
+        has_ended = self.has_ended
         while len(records) < most:
             records += islice(self._rest, most - len(records))
             if len(records) == most or (message := self._next()) is None:
@@ -154,9 +173,16 @@ class MessageQueue:
                 records += decoded
             else:  # the items of a long message
                 self._rest = iter(decoded)
-        if not records and self._receiver is not None and self._receiver.failure is not None:
-            raise self._receiver.failure
+        if not records and self._receiver is not None:
+            if self._receiver.failure is not None:
+                raise self._receiver.failure
+            self.ended = has_ended
         return FeedRecords(0, self._file, records) if records else None
+
+    @property
+    def has_ended(self) -> bool:
+        """True if no message comes behind those that are queued."""
+        return self._receiver is not None and self._receiver.ended
 
     def is_drained(self) -> bool:
         """True if, after an empty read, nothing waits in the receiver's socket either."""

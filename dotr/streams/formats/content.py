@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, NamedTuple, cast
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.places import Span
-from dotr.streams.formats.lines import STANDARD_INPUT, DerivedBytes, damage, file_version, open_lines
+from dotr.streams.formats.lines import STANDARD_INPUT, DerivedBytes, FileVersion, damage, file_version, open_lines
 from dotr.streams.records import START, WIDE, Format, InputFile, Position
 
 _LOOKED_AT: Final = 1 << 16
@@ -82,6 +82,8 @@ def whole_reason(file: InputFile) -> str:
     """The reason why a file is read from its start, so that tasks cannot divide it; else empty."""
     if file.framed or not file.path or file.path == STANDARD_INPUT:
         return ""
+    if file.format is Format.JELLY:
+        return "names that its frames define are used by later ones"
     content = _content_of_file(file)
     return "it is in UTF-16" if content.wide else "its lines end with a carriage return alone" if content.returns else ""
 
@@ -130,7 +132,7 @@ def _content_of_file(file: InputFile) -> Content:
 
 
 @lru_cache(1 << 12)
-def _looked_at(file: InputFile, version: tuple[int, ...]) -> Content:
+def _looked_at(file: InputFile, version: FileVersion) -> Content:
     """The content of a file; `version` tells whether the file has changed since."""
     with open_lines(file.path, START, size=file.size) as lines:
         return content_of(lines.read(_LOOKED_AT), file)

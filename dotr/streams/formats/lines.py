@@ -7,14 +7,17 @@ import os
 import select
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
 from stat import S_ISREG
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol, TypeAlias
 
-from dotr.errors.diagnostics import refuse
+from dotr.errors.diagnostics import InputFailed, Refused, refuse
+from dotr.evaluation.files.stores import Location
 from dotr.model.places import Span
 from dotr.model.stream import Reason
-from dotr.streams.records import SHOWN, Message, Position, Record, beginning, limit_reason
+from dotr.streams.objects import ObjectBytes, looked_at
+from dotr.streams.records import SHOWN, InputFile, Message, Position, Record, beginning, limit_reason
 
 if TYPE_CHECKING:
     from zlib import _Decompress
@@ -36,7 +39,7 @@ _BUFFER: Final = 1 << 16
 
 def open_lines(path: str, position: Position, place: Span | None = None, size: int | None = None) -> BinaryIO:
     """Open a file as bytes from a position on, decompressed if gzip; raises `Refused` (I101) where
-    it cannot be read.
+    it cannot be read, and `InputFailed` (I141) where a store fails.
 
     A plain file is opened at its offset; a compressed file is decompressed up to the offset.
     `STANDARD_INPUT` starts at its current position. Of a file its first `size` bytes are read;
@@ -62,6 +65,10 @@ def open_lines(path: str, position: Position, place: Span | None = None, size: i
     except DAMAGED as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise refuse("I101", f"cannot read {path}: {reason}", place, "Is the input's path right, and may you read it?") from None
+    except InputFailed as failed:
+        if place is None:
+            raise
+        raise Refused([replace(failed.diagnostic, span=place)]) from None
     return file
 
 
@@ -84,12 +91,14 @@ class _FirstBytes:
         return os.read(self._descriptor, max(0, left))
 
 
-def _opened(path: str, size: int | None) -> io.FileIO:
+def _opened(path: str, size: int | None) -> io.RawIOBase:
     """A file without the bytes behind the first `size`; None: behind its present ones.
 
     The two methods of the object are replaced: readers of a subclass take 600 instructions a line
     more to ask whether it is closed.
     """
+    if Location(path).is_url:
+        return ObjectBytes(path, size)
     raw = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # a pipe is not waited for
     status = os.fstat(raw.fileno())
     if S_ISREG(status.st_mode):
@@ -98,10 +107,25 @@ def _opened(path: str, size: int | None) -> io.FileIO:
     return raw
 
 
-def file_version(path: str) -> tuple[int, ...]:
-    """Numbers of a file that change with its bytes. Raises OSError where there is none."""
+FileVersion: TypeAlias = tuple[int | str, ...]
+"""The properties of a file that change with its bytes."""
+
+
+def file_version(path: str) -> FileVersion:
+    """The version of a file. Raises OSError where there is none, and `InputFailed` where a store
+    fails."""
+    if Location(path).is_url:
+        stored = looked_at(path)
+        return stored.size, stored.tag
     status = os.stat(path)
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def file_size(file: InputFile) -> int:
+    """The number of bytes of a file that are read. Raises as `file_version`."""
+    if file.size is not None:
+        return file.size
+    return looked_at(file.path).size if Location(file.path).is_url else os.path.getsize(file.path)
 
 
 def bounded_lines(lines: BinaryIO, limit: int) -> Iterator[bytes]:
@@ -229,9 +253,11 @@ class StandardBytes(io.RawIOBase):
         return bool(data)
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        self._waits = not self.buffered
+        if not self.buffered:
+            self._waits = True
+            select.select([0], [], [])  # bytes leave the pipe only when `is_drained` is False
+            self._waits = False
         data = self.buffered[: len(buffer)] if self.buffered else os.read(0, len(buffer))
-        self._waits = False
         self.buffered = self.buffered[len(data) :] if self.buffered else b""
         buffer[: len(data)] = data
         return len(data)

@@ -11,20 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final, TypeAlias, assert_never, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, cast
 
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
-from dotr.streams.formats.csv import rows as csv_rows
-from dotr.streams.formats.csv import text
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
-from dotr.streams.formats.rdf import documents as graph_documents
-from dotr.streams.formats.rdf import jsonld
-from dotr.streams.formats.rdf.messages import MessageText
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import SHOWN, Format, InputFile, Message, Record, beginning, limit_reason
+from dotr.streams.records import CONTENT_TYPES, SHOWN, Format, InputFile, LaterModule, Message, Record, beginning, limit_reason
+
+if TYPE_CHECKING:
+    from dotr.streams.formats.csv import rows as csv_rows
+    from dotr.streams.formats.csv import text
+    from dotr.streams.formats.rdf import documents as graph_documents
+    from dotr.streams.formats.rdf import jelly, jsonld, messages
+else:
+    csv_rows, text, graph_documents, jelly, jsonld, messages = (
+        LaterModule(f"dotr.streams.formats.{name}")
+        for name in ("csv.rows", "csv.text", "rdf.documents", "rdf.jelly", "rdf.jsonld", "rdf.messages")
+    )
 
 __all__ = ["Message", "MessageDecoder", "item_decoder", "message_decoder"]
 
@@ -37,19 +43,6 @@ ItemDecoder: TypeAlias = Callable[[Message, bool], Iterable[Record]]
 
 _LONG: Final = 1 << 12
 """Length (bytes) of a message that may have many items."""
-
-_CONTENT_TYPES: Final = {
-    Format.NDJSON: ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"),
-    Format.JSON: ("application/json", "text/json", "+json"),
-    Format.CSV: ("text/csv", "application/csv"),
-    Format.TEXT: ("text/plain", "application/json", "text/json"),
-    Format.TURTLE: ("text/turtle", "application/turtle", "application/x-turtle"),
-    Format.NTRIPLES: ("application/n-triples",),
-    Format.TRIG: ("application/trig", "application/x-trig"),
-    Format.NQUADS: ("application/n-quads", "text/x-nquads"),
-    Format.JSONLD: ("application/ld+json", "application/x-ld+ndjson", "application/json", "+json"),
-}
-"""The media types of each format; `+json`: any type with this suffix."""
 
 _ANY_CONTENT: Final = ("application/octet-stream", "text/plain")
 """Media types of any format."""
@@ -97,8 +90,10 @@ def _message_decoder(spec: InputFile, time_filter: TimeFilter, collect: Callable
         body, place = message.body, message.place
         if len(body) > limit:
             return [Record(place, place + 1, place, None, None, beginning(body, limit), limit_reason(limit), reason=Reason.LIMIT)]
+        if message.why:
+            return [Record(place, place + 1, place, None, None, beginning(body, SHOWN), message.why, reason=message.reason)]
         if not body:
-            return [MessageText(place, place + 1, place, body).empty()]
+            return [messages.MessageText(place, place + 1, place, body).empty()]
         try:
             for name, value in message.headers:
                 if name.lower() in _CONTENT_HEADERS:
@@ -113,7 +108,7 @@ def _message_decoder(spec: InputFile, time_filter: TimeFilter, collect: Callable
             why = str(error)
         except Refused as refused:  # the header of a CSV message
             why = refused.diagnostics[0].message
-        return [MessageText(place, place + 1, place, body).unreadable(why)]
+        return [messages.MessageText(place, place + 1, place, body).unreadable(why)]
 
     def decode_bounded(message: Message, elements: bool) -> Iterable[Record]:
         """The records, without those that are ahead."""
@@ -153,6 +148,8 @@ def _decoder(spec: InputFile, time_filter: TimeFilter) -> Callable[[Message, boo
             return graph_documents.document_decoder(spec)
         case Format.JSONLD:
             return jsonld.document_decoder(spec)
+        case Format.JELLY:
+            return jelly.frame_decoder(spec)
         case Format.PARQUET | Format.RECORDING:
             raise ValueError(f"{spec.format.value} is read from files alone")
         case _:
@@ -179,7 +176,7 @@ def check_content_type(header: str, value: bytes, form: Format) -> None:
     """
     content_type = value.decode("utf-8", "replace")
     written = content_type.partition(";")[0].strip()
-    media_type, known = written.lower(), _CONTENT_TYPES[form]
+    media_type, known = written.lower(), CONTENT_TYPES[form]
     if media_type not in known and not is_any_content(content_type):
         if "+json" in known and media_type.endswith("+json"):
             return

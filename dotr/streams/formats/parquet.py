@@ -11,6 +11,7 @@ Cost: about 1 µs a cell; in a scan 3 µs a row.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -20,17 +21,19 @@ from functools import lru_cache
 from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import refuse
+from dotr.evaluation.files.stores import Location
 from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
 from dotr.streams.formats.csv.map import OF_COLUMNS, check_columns
 from dotr.streams.formats.json.map import TypedText
-from dotr.streams.formats.json.paths import parse_path
 from dotr.streams.formats.json.records import ObjectReader
 from dotr.streams.formats.lines import damaged
-from dotr.streams.formats.map_terms import JsonNumber, columns_of
-from dotr.streams.formats.maps import RecordNumbers, cells_of_time, is_origin, parsed_map
+from dotr.streams.formats.mapping.json_paths import parse_path
+from dotr.streams.formats.mapping.map_terms import JsonNumber, columns_of
+from dotr.streams.formats.mapping.maps import RecordNumbers, cells_of_time, is_origin, parsed_map
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
+from dotr.streams.objects import ObjectBytes
 from dotr.streams.records import START, InputFile, Position, Record, beginning, limit_reason
 
 _ROWS: Final = 1_024
@@ -57,7 +60,7 @@ def records(
             (I104), a path is wrong (T107, T108), or pyarrow is not installed (C226).
     """
     assert spec.map is not None
-    if os.path.isfile(spec.path) and not os.path.getsize(spec.path):
+    if _is_empty(spec):
         return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} is empty, and no Parquet file"),))
     opened = _opened(spec.path, place)
     names = opened.schema_arrow.names
@@ -74,12 +77,18 @@ def records(
     return _records(opened, spec, position.offset, elements, reader, numbers, time_filter)
 
 
+def _is_empty(spec: InputFile) -> bool:
+    if Location(spec.path).is_url:
+        return spec.size == 0
+    return os.path.isfile(spec.path) and not os.path.getsize(spec.path)
+
+
 def _opened(path: str, place: Span | None) -> Any:
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
-        return ParquetFile(path)
+        return ParquetFile(io.BufferedReader(ObjectBytes(path)) if Location(path).is_url else path)
     except ImportError:
         reason = "Parquet needs the Python package pyarrow, which is not installed"
         raise refuse("C226", reason, place, "pip install 'dotr[parquet]'") from None
@@ -191,7 +200,7 @@ def _typed(name: str, kind: type[str]) -> type[str]:
     return type(f"Xsd{name}", (kind,), {"__slots__": (), "datatype": XSD + name})
 
 
-DECIMAL, DOUBLE, _FLOAT = (_typed(name, JsonNumber) for name in ("decimal", "double", "float"))
+DECIMAL, DOUBLE, FLOAT = (_typed(name, JsonNumber) for name in ("decimal", "double", "float"))
 DATE_TIME, DATE, _TIME, _BASE64 = (_typed(name, TypedText) for name in ("dateTime", "date", "time", "base64Binary"))
 
 
@@ -225,7 +234,7 @@ def _conversion(kind: Any) -> tuple[Any, Callable[[Any], Any]]:
     if types.is_decimal(kind):
         return kind, lambda value: DECIMAL(f"{value:f}")
     if types.is_floating(kind):
-        made = DOUBLE if types.is_float64(kind) else _FLOAT
+        made = DOUBLE if types.is_float64(kind) else FLOAT
         return pa.string(), lambda text: made(text.replace("nan", "NaN").replace("inf", "INF"))
     if types.is_date(kind):
         return pa.string(), DATE

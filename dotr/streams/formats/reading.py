@@ -8,42 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from pyoxigraph import NamedNode, RdfFormat, parse
 
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
-from dotr.streams.formats import parquet
 from dotr.streams.formats.content import open_text
-from dotr.streams.formats.csv import rows as csv_rows
-from dotr.streams.formats.csv import text
-from dotr.streams.formats.csv.map import check_header
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
-from dotr.streams.formats.maps import FILES, check_origins, parsed_map
-from dotr.streams.formats.rdf import jsonld
-from dotr.streams.formats.rdf import logs as message_logs
+from dotr.streams.formats.mapping.maps import FILES, check_origins, parsed_map
 from dotr.streams.formats.segments import TOLD, segment_records, told_records
-from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import START, Format, InputFile, Position, Record
+from dotr.streams.lateness import EVERY_TIME, TimeFilter, moved_records
+from dotr.streams.records import START, Format, InputFile, LaterModule, Position, Record
 from dotr.streams.times import other_unit, unit_by_size
 from dotr.syntax.turtle.graphs import parser_message
 
-_READERS: Final[dict[Format, Callable[..., Iterator[Record]]]] = {
-    Format.NDJSON: ndjson.records,
-    Format.TRIG: message_logs.trig_file_records,
-    Format.NQUADS: message_logs.nquads_file_records,
-    Format.CSV: csv_rows.records,
-    Format.JSON: json_records.records,
-    Format.TEXT: text.records,
-    Format.PARQUET: parquet.records,
-    Format.TURTLE: message_logs.graph_file_records,
-    Format.NTRIPLES: message_logs.graph_file_records,
-    Format.JSONLD: jsonld.records,
-    Format.RECORDING: ndjson.recorded,
+if TYPE_CHECKING:
+    from dotr.streams.formats import parquet
+    from dotr.streams.formats.csv import map as csv_map
+    from dotr.streams.formats.csv import rows as csv_rows
+    from dotr.streams.formats.csv import text
+    from dotr.streams.formats.rdf import jelly, jsonld
+    from dotr.streams.formats.rdf import logs as message_logs
+else:
+    parquet, csv_map, csv_rows, text, jelly, jsonld, message_logs = (
+        LaterModule(f"dotr.streams.formats.{name}")
+        for name in ("parquet", "csv.map", "csv.rows", "csv.text", "rdf.jelly", "rdf.jsonld", "rdf.logs")
+    )
+
+_READERS: Final[dict[Format, Callable[[], Callable[..., Iterator[Record]]]]] = {
+    Format.NDJSON: lambda: ndjson.records,
+    Format.TRIG: lambda: message_logs.trig_file_records,
+    Format.NQUADS: lambda: message_logs.nquads_file_records,
+    Format.CSV: lambda: csv_rows.records,
+    Format.JSON: lambda: json_records.records,
+    Format.TEXT: lambda: text.records,
+    Format.PARQUET: lambda: parquet.records,
+    Format.TURTLE: lambda: message_logs.graph_file_records,
+    Format.NTRIPLES: lambda: message_logs.graph_file_records,
+    Format.JSONLD: lambda: jsonld.records,
+    Format.JELLY: lambda: jelly.records,
+    Format.RECORDING: lambda: ndjson.recorded,
 }
+"""The readers by format; the module of one is loaded where an input has its format."""
 
 
 _TIMED: Final = frozenset((Format.NDJSON, Format.CSV, Format.JSON, Format.TEXT, Format.PARQUET))
@@ -58,13 +67,16 @@ def records_of(
 
     `elements`: with their elements; where the format allows it, only those that pass `time_filter`.
     """
+    if file.shift:
+        own = time_filter.before(file.shift)
+        return moved_records(records_of(lines, replace(file, replayed=None), position, elements, own), file.shift, own, time_filter)
     if file.framed:
         return segment_records(lines, file, position, elements)
     if file.path.endswith(TOLD):
         return told_records(lines)
     if time_filter is not EVERY_TIME and file.format in _TIMED:
-        return _READERS[file.format](lines, file, position, elements, time_filter)
-    return _READERS[file.format](lines, file, position, elements)
+        return _READERS[file.format]()(lines, file, position, elements, time_filter)
+    return _READERS[file.format]()(lines, file, position, elements)
 
 
 class Reader:
@@ -149,12 +161,14 @@ def check_input(file: InputFile, place: Span | None = None, *, transport: str = 
     """
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
+    if file.format is Format.JELLY:
+        checks.append(lambda: jelly.check_library(place))
     if file.path:
         checks.append(lambda: open_text(file, START, place).close())
     if file.format is Format.CSV:
         checks.append(lambda: parsed_map(file))
         if file.path or (file.map is not None and file.map.columns):
-            checks.append(lambda: check_header(file, place))
+            checks.append(lambda: csv_map.check_header(file, place))
     if file.format is Format.TEXT:
         checks.append(lambda: text.check_cells(file, place))
     if file.format is Format.PARQUET:
@@ -190,8 +204,8 @@ def has_date_times(file: InputFile, notices: list[Diagnostic] | None = None) -> 
     found: bool | None = None
     # An integer has two different times in two units, and a date-time the same one.
     with (
-        Reader(replace(file, unit=Unit.MICROSECOND)) as fine,
-        Reader(replace(file, unit=Unit.DAY)) as coarse,
+        Reader(replace(file, unit=Unit.MICROSECOND, replayed=None)) as fine,
+        Reader(replace(file, unit=Unit.DAY, replayed=None)) as coarse,
     ):
         for one, other in zip(fine.records(), coarse.records(), strict=True):
             if one.time != other.time:

@@ -81,10 +81,11 @@ def encode_frame(message: Message) -> bytes:
     (True, None)
     """
     description = b""
-    if message.key is not None or message.headers or message.topic or message.partition:
+    if message.key is not None or message.headers or message.topic or message.partition or message.why:
         key = None if message.key is None else base64.b64encode(message.key).decode()
         headers = [[name, base64.b64encode(value).decode()] for name, value in message.headers]
-        description = json.dumps([key, headers, message.topic, message.partition]).encode()
+        told = [message.why, message.reason.value] if message.why else []
+        description = json.dumps([key, headers, message.topic, message.partition, *told]).encode()
     times = (_NONE if time is None else time for time in (message.received, message.timestamp))
     header = _HEADER.pack(0, len(description), len(message.body), message.place, *times)
     checked = b"".join((memoryview(header)[_CHECKSUM:], description, message.body))
@@ -145,9 +146,10 @@ class FrameReader:
 
 
 def _with_description(message: Message, description: bytes) -> Message:
-    key, headers, topic, partition = json.loads(description)
+    key, headers, topic, partition, *told = json.loads(description)
     pairs = tuple((name, base64.b64decode(value)) for name, value in headers)
-    return message._replace(key=None if key is None else base64.b64decode(key), headers=pairs, topic=topic, partition=partition)
+    message = message._replace(key=None if key is None else base64.b64decode(key), headers=pairs, topic=topic, partition=partition)
+    return message._replace(why=told[0], reason=Reason(told[1])) if told else message
 
 
 _SINGLE: Final = (Format.NDJSON, Format.TEXT, Format.TURTLE, Format.NTRIPLES)
@@ -325,6 +327,10 @@ class Segments:
         if file is None:
             raise self._missing(number)
         return file
+
+    def has_end(self) -> bool:
+        """True if nothing comes behind what is published."""
+        return (self._folder / SPOOL_END).exists()
 
     def complete(self) -> tuple[InputFile, ...]:
         """All segments, in order; none where the first was removed already."""

@@ -150,6 +150,8 @@ class FilesFeed:
                 return None
             number = self._point.file
             self._advance()
+            if self._next is None and not self.ended and number and self._file is not None and self._file.replayed:
+                return None  # a round without a record: another look comes later
         file = self._file
         assert file is not None
         assert self._next is not None
@@ -254,9 +256,7 @@ class StandardInput:
 
 
 class SegmentsFeed:
-    """Feed of the published messages of an input, which never ends."""
-
-    ended = False
+    """Feed of the published messages of an input, which ends where its sender has said so."""
 
     def __init__(self, segments: Segments, start: InputPoint = BEGIN, *, elements: bool = False) -> None:
         self._segments = segments
@@ -264,6 +264,7 @@ class SegmentsFeed:
         self._point = start
         self._published = (-1, 0)
         self._open: OpenSegment | None = None
+        self.ended = False
 
     @property
     def end(self) -> InputPoint:
@@ -272,6 +273,7 @@ class SegmentsFeed:
 
     def read(self, most: int) -> FeedRecords | None:
         """The records of about `most` messages of one segment; None where none is published."""
+        has_end = self._segments.has_end()  # before what is published, since the end is marked last
         while self._is_published():
             last, length = self._published
             if self._open is None:
@@ -288,6 +290,7 @@ class SegmentsFeed:
                 self._point = InputPoint(number + 1, 0, segment.reader.line)
             if records:
                 return FeedRecords(number, segment.file, records)
+        self.ended = has_end
         return None
 
     def _is_published(self) -> bool:

@@ -3,17 +3,22 @@
 Idea: a file with the size, time of change, inode and device of its mark is unchanged. In any other
 file the last 1,024 bytes before the mark's offset decide, so that a file that was copied, touched
 or remounted is unchanged too.
+The mark of an object at a URL has its size and tag, which alone decide.
 Not seen: other bytes of the same size and time of change; other bytes before the last 1,024.
-Cost: one `stat` of an unchanged file.
+Cost: one `stat` of an unchanged file, or one request.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from stat import S_ISREG
 from typing import Any, Final, NamedTuple
+
+from dotr.evaluation.files.stores import Location, Stored
+from dotr.streams.objects import looked_at
 
 COMPARED: Final = 1_024
 """Bytes before the offset that are compared."""
@@ -25,7 +30,7 @@ class FileMark(NamedTuple):
     - `size`: bytes of the file; `modified`: its time of change (ns since 1970).
     - `inode`, `device`: its numbers in the file system.
     - `offset`: bytes that were read; in a compressed file those of the file itself.
-    - `digest`: of the last `COMPARED` bytes before the offset.
+    - `digest`: of the last `COMPARED` bytes before the offset; of an object its tag.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -52,6 +57,8 @@ class FileMark(NamedTuple):
         not.
         """
         try:
+            if Location(path).is_url:
+                return (now := _present_object(path)) is not None and now != self
             status = os.stat(path)
             if self.is_of(status):
                 return False
@@ -67,6 +74,8 @@ class FileMark(NamedTuple):
         """True if the file of a path has the bytes of the mark before the offset, and perhaps
         further ones; False for a folder or a pipe. Raises OSError where it cannot be read.
         """
+        if Location(path).is_url:
+            return mark_of_object(looked_at(path)) == self
         status = os.stat(path)
         if not S_ISREG(status.st_mode) or status.st_size < self.offset:
             return False
@@ -109,14 +118,23 @@ class FoundFile(NamedTuple):
     def changed(self) -> FoundFile | None:
         """The change of the file since it was marked; None where it has not changed, or where its
         change is known."""
-        if self.mark is None or self.change or not self.mark.has_changed(self.path):
+        if self.mark is None or self.change:
             return None
-        now = mark_of_path(self.path)
+        if Location(self.path).is_url:
+            return None if (now := _present_object(self.path)) is None else self.changed_to(now)
+        return self.changed_to(mark_of_path(self.path)) if self.mark.has_changed(self.path) else None
+
+    def changed_to(self, now: FileMark) -> FoundFile | None:
+        """The change of the file to one with another mark; None where that is the same, or the
+        change is known."""
+        if self.mark is None or self.change:
+            return None
         if now == self.mark:  # no file could be read then, and none can be now
             return None
         there = "no file is" if now == NO_FILE else f"{now.size:,} are"
         read = f"{self.mark.offset:,} bytes of it are read, {there} there now"
-        return self._replace(change=f"the file has changed since it was opened: {read}; {_WAY_OUT}")
+        way_out = _WAY_OUT if Location(self.path).is_url else f"{_WAY_OUT}, or set tail: true, which reads on"
+        return self._replace(change=f"the file has changed since it was opened: {read}; {way_out}")
 
     def to_json(self) -> list[object]:
         """The members as a list for JSON, without trailing defaults."""
@@ -136,7 +154,7 @@ class FoundFile(NamedTuple):
 NO_FILE: Final = FileMark(0, 0, 0, 0, 0, "")
 """The mark of what is no file, or cannot be read."""
 
-_WAY_OUT: Final = "write what comes later to a file of another name, or set tail: true, which reads on"
+_WAY_OUT: Final = "write what comes later to a file of another name"
 
 
 def changes(files: Iterable[FoundFile]) -> list[FoundFile]:
@@ -146,8 +164,10 @@ def changes(files: Iterable[FoundFile]) -> list[FoundFile]:
 
 def mark_of_path(path: str, offset: int | None = None) -> FileMark:
     """The mark of the file of a path that is read up to an offset (None: its present size);
-    `NO_FILE` where there is none that can be read."""
+    `NO_FILE` where there is none that can be read. Raises `InputFailed` where a store fails."""
     try:
+        if Location(path).is_url:
+            return mark_of_object(looked_at(path))
         descriptor = unblocked(path)
         try:
             status = os.fstat(descriptor)
@@ -158,6 +178,18 @@ def mark_of_path(path: str, offset: int | None = None) -> FileMark:
             os.close(descriptor)
     except OSError:
         return NO_FILE
+
+
+def _present_object(path: str) -> FileMark | None:
+    """The mark of the object at a URL; None where there is none that can be looked at."""
+    with suppress(OSError):
+        return None if (stored := Location(path).look()) is None else mark_of_object(stored)
+    return None
+
+
+def mark_of_object(stored: Stored) -> FileMark:
+    """The mark of an object, all of which is read."""
+    return FileMark(stored.size, 0, 0, 0, stored.size, stored.tag)
 
 
 def unblocked(path: str, flags: int = os.O_RDONLY) -> int:

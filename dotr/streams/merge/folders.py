@@ -5,7 +5,8 @@ The files of a folder are consecutive parts of one input, ordered by name within
 is complete when its size and modification time have not changed for a declared duration. With a
 duration of 0 a file is complete when first listed, for files that are renamed into the folder. An
 incomplete file delays the files with later names. A file that changes after it was found is found
-once more, as its change.
+once more, as its change. Objects at a URL have a tag in place of a modification time; one listing
+tells all of them.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from __future__ import annotations
 import glob
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from stat import S_ISREG
 from typing import Final
 
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.time import Micros
-from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.merge.file_marks import FoundFile, changes
+from dotr.streams.formats.lines import STANDARD_INPUT, FileVersion
+from dotr.streams.merge.file_marks import FileMark, FoundFile, changes, mark_of_object
+from dotr.streams.objects import store_failures
 from dotr.streams.records import InputFile, MessageSource
 
 SPOOL_BYTES: Final = 10 << 30
@@ -32,6 +35,9 @@ TAILED: Final = "tail:"
 """Beginning of the pattern of files that go on, in a checkpoint and in a job."""
 
 _LISTING_SECONDS: Final = 0.01
+_STORE_SECONDS: Final = 1.0
+"""Least time between two listings of a store, which may cost money."""
+
 _SHARE: Final = 10
 """Listing a folder takes at most 1/10 of the time."""
 
@@ -74,10 +80,11 @@ class Folder:
 
     def __init__(self, pattern: str, settle: Micros, known: Iterable[FoundFile], clock: Callable[[], float] = time.monotonic) -> None:
         self._pattern = pattern
+        self._is_stored = Location(pattern).is_url
         self._settle = settle / 1_000_000
         self._known: dict[str, FoundFile] = {}
         self._clock = clock
-        self._versions: dict[str, tuple[tuple[int, int], float]] = {}
+        self._versions: dict[str, tuple[FileVersion, float]] = {}
         self._next = -1.0
         self.is_drained = False
         for file in known:
@@ -89,27 +96,42 @@ class Folder:
         self._known[file.path] = file
 
     def changes(self) -> list[FoundFile]:
-        """The changes of known files."""
-        return changes(self._known.values())
+        """The changes of known files. Raises `InputFailed` where a store fails."""
+        return self._changes_among(self._objects()) if self._is_stored else changes(self._known.values())
+
+    def _objects(self) -> dict[str, FileMark]:
+        """The objects that match the pattern at a URL, by name."""
+        with store_failures(self._pattern):
+            return {each.location.text: mark_of_object(each) for each in Location(self._pattern).matching()}
+
+    def _changes_among(self, objects: Mapping[str, FileMark]) -> list[FoundFile]:
+        known = (file.changed_to(objects[path]) for path, file in self._known.items() if path in objects)
+        return [change for change in known if change is not None]
 
     def new_files(self) -> list[FoundFile]:
-        """The changes of known files, then the new complete files, ordered by name."""
+        """The changes of known files, then the new complete files, ordered by name. Raises
+        `InputFailed` where a store fails."""
         started = self._clock()
         self.is_drained = False
         if started < self._next:
             return []
         before, self._versions = self._versions, {}
-        for path, status in present(self._pattern):
-            if S_ISREG(status.st_mode) and path not in self._known:
-                version, (known, since) = (status.st_size, status.st_mtime_ns), before.get(path, (None, started))
+        objects = self._objects() if self._is_stored else {}
+        versions: Iterable[tuple[str, FileVersion]] = objects.items() if self._is_stored else _versions_of_files(self._pattern)
+        for path, version in versions:
+            if path not in self._known:
+                known, since = before.get(path, (None, started))
                 self._versions[path] = version, since if version == known else started
         complete = takewhile(lambda path: started - self._versions[path][1] >= self._settle, self._versions)
-        found = [*self.changes(), *map(FoundFile.at, complete)]
+        if self._is_stored:
+            found = [*self._changes_among(objects), *(FoundFile(path, objects[path]) for path in complete)]
+        else:
+            found = [*self.changes(), *map(FoundFile.at, complete)]
         for file in found:
             self.watch(file)
         self.is_drained = not found and not self._versions
         now = self._clock()
-        self._next = now + max(_LISTING_SECONDS, _SHARE * (now - started))
+        self._next = now + max(_STORE_SECONDS if self._is_stored else _LISTING_SECONDS, _SHARE * (now - started))
         return found
 
 
@@ -145,9 +167,15 @@ def present(pattern: str) -> Iterator[tuple[str, os.stat_result]]:
             yield path, os.stat(path)
 
 
+def _versions_of_files(pattern: str) -> Iterator[tuple[str, FileVersion]]:
+    return ((path, (status.st_size, status.st_mtime_ns)) for path, status in present(pattern) if S_ISREG(status.st_mode))
+
+
 def stable_files(paths: Iterable[str], settle: Micros) -> None:
-    """Wait until no file has changed for `settle` µs; one unchanged for a minute is stable."""
+    """Wait until no file has changed for `settle` µs; one unchanged for a minute is stable, and an
+    object at a URL is there as a whole."""
     versions: dict[str, tuple[int, int]] = {}
+    paths = [path for path in paths if not Location(path).is_url]
     while True:
         recent = {}
         for path in paths:

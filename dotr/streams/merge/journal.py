@@ -13,11 +13,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Refused, refuse
-from dotr.evaluation.files.private_files import replace_file, without_links
+from dotr.evaluation.files.stores import AppendedLines, Location
 from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.folders import Folder, GrowingInput
 from dotr.streams.records import InputFile
@@ -28,18 +27,15 @@ NAME: Final = "watched.ndjson"
 class Journal:
     """Numbers and files of each growing input, by the name of the input.
 
-    `folder` is that of the checkpoint, `done` the number of files of each input that were read to
+    `home` is the checkpoint, `done` the number of files of each input that were read to
     the end. Raises `Refused` (S114) where the journal is damaged.
     """
 
-    def __init__(self, folder: Path, done: Mapping[str, int]) -> None:
-        self._path = folder / NAME
-        if self._path.exists() and not self._path.read_bytes().endswith(b"\n"):
-            with open(self._path, "ab", opener=without_links) as file:
-                file.write(b"\n")
+    def __init__(self, home: Location, done: Mapping[str, int]) -> None:
+        self._written = AppendedLines(home / NAME)
         self.files: dict[str, dict[int, FoundFile]] = {}
         self.next: dict[str, int] = {}
-        lines = self._path.read_text(errors="replace").splitlines() if self._path.exists() else []
+        lines = self._written.read()
         for line_number, line in enumerate(lines, 1):
             if line.endswith("]"):  # no offset refers to an entry that a crash has cut off
                 try:
@@ -52,9 +48,8 @@ class Journal:
             for number in [n for n in files if n < done.get(name, 0) and n + 1 < self.next[name] and not os.path.exists(files[n].path)]:
                 del files[number]
         if 2 * sum(map(len, self.files.values())) < len(lines):
-            self._write(
-                [[name, number, *file.to_json()] for name, files in self.files.items() for number, file in files.items()], anew=True
-            )
+            kept = [[name, number, *file.to_json()] for name, files in self.files.items() for number, file in files.items()]
+            self._written.shorten(list(map(json.dumps, kept)))
 
     def known(self, name: str, number: int) -> FoundFile:
         """The file that an offset refers to; raises `Refused` (S114) without an entry."""
@@ -65,24 +60,14 @@ class Journal:
 
     def _damaged(self, why: str) -> Refused:
         hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
-        return refuse("S114", f"the checkpoint is damaged: {self._path}: {why}", hint=hint)
+        return refuse("S114", f"the checkpoint is damaged: {self._written.place}: {why}", hint=hint)
 
     def add(self, name: str, files: Sequence[FoundFile]) -> None:
         """Number files of an input, and write their entries to the disk (fsync)."""
         first = self.next.get(name, 0)
-        self._write([[name, number, *file.to_json()] for number, file in enumerate(files, first)])
+        self._written.append([json.dumps([name, number, *file.to_json()]) for number, file in enumerate(files, first)])
         self.files.setdefault(name, {}).update(enumerate(files, first))
         self.next[name] = first + len(files)
-
-    def _write(self, entries: Sequence[Sequence[object]], *, anew: bool = False) -> None:
-        lines = [f"{json.dumps(entry)}\n".encode() for entry in entries]
-        if anew:
-            replace_file(self._path, lines, sync=True)
-            return
-        with open(self._path, "ab", opener=without_links) as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
 
 
 class JournaledFiles:

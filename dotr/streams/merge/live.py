@@ -18,11 +18,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Final, TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.lateness import Apart, Decided, Lateness

@@ -10,11 +10,13 @@ run are written one after the other, and each has its own last batch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import field
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
+from dotr.model import dataclass
 from dotr.model.stream import DeadLetter
 
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -79,6 +81,26 @@ class BatchSink(Protocol[T_contra]):
 
     def close(self) -> None:
         """End the connection."""
+
+
+@dataclass(slots=True)
+class ServedCounts:
+    """Counts of a stream that an output serves, which readers may read in any thread.
+
+    - `stream`: its IRI.
+    - `elements`: those published in this run.
+    - `clients`: present readers that elements are pushed to, by resource, such as events.
+    - `bytes`: those pushed, by resource.
+    - `slow`: readers that were closed since they did not keep up, by resource.
+    - `refusals`: requests that were refused, by status.
+    """
+
+    stream: str
+    elements: int = 0
+    clients: Counter[str] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
+    slow: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
-from pathlib import Path
 from typing import TypeAlias
 
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.files.private_files import remove_leftovers
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Variable
 from dotr.model.time import Clock
-from dotr.streams.formats.writing import StreamFormat, Writer, compile_message_writer, compile_writer
+from dotr.streams.formats.writing import StreamFormat, compile_writer, frame_writer
 from dotr.streams.sinks.batches import Check
-from dotr.streams.sinks.files import BatchFile, FileSink
+from dotr.streams.sinks.files import BatchFile, FileSink, encoded
 from dotr.streams.sinks.parquet import ParquetBatch, ParquetFile
 
 
@@ -48,48 +49,57 @@ class OutputTerms:
     - `attributes`: those that events can have, in the order of columns.
     - `prefixes`: of TriG.
     - `pipeline`: its name, a part of the IDs of messages.
+    - `part`: of names of files behind the number of the batch: the task that writes them.
     """
 
     clock: Clock
     attributes: Sequence[Variable] = ()
     prefixes: Prefixes = field(default_factory=dict)
     pipeline: str = ""
+    part: str = ""
 
-    def writer(self, form: StreamFormat) -> Writer:
-        """A new writer of a text format."""
-        return compile_writer(form, self.clock, self.attributes, self.prefixes)
+    def writer(self, form: StreamFormat) -> Callable[[Sequence[Firing]], bytes]:
+        """A new writer of consecutive firings: their texts with line ends, or their frames."""
+        if form is StreamFormat.JELLY:
+            frames = frame_writer(self.clock)
+            return lambda firings: b"".join(frames(firings))
+        texts = compile_writer(form, self.clock, self.attributes, self.prefixes)
+        return lambda firings: encoded("".join(texts(firings)))
 
-    def message_writer(self, form: StreamFormat) -> Writer:
-        """A new writer of self-contained texts, without line ends."""
-        return compile_message_writer(form, self.clock, self.attributes, self.prefixes)
+    def body_writer(self, form: StreamFormat) -> Callable[[Sequence[Firing]], list[bytes]]:
+        """A new writer of messages: self-contained texts without line ends, or frames."""
+        if form is StreamFormat.JELLY:
+            return frame_writer(self.clock, messages=True)
+        texts = compile_writer(form, self.clock, self.attributes, self.prefixes, messages=True)
+        return lambda firings: [encoded(text) for text in texts(firings)]
 
 
 class TextEvents(FileSink):
-    """Firings as text in a file."""
+    """Firings as text or frames in a file."""
 
-    __slots__ = ("_texts",)
+    __slots__ = ("_written",)
 
     def __init__(self, path: str, form: StreamFormat, terms: OutputTerms, place: Span | None = None) -> None:
         super().__init__(path, place)
-        self._texts = terms.writer(form)
+        self._written = terms.writer(form)
 
     def write_items(self, firings: Sequence[Firing]) -> None:
         """Append the text of firings; raises `WriteFailed`."""
-        self.write(self._texts(firings))
+        self.write_bytes(self._written(firings))
 
 
 class TextBatch(BatchFile):
-    """Firings as text in the file of a batch."""
+    """Firings as text or frames in the file of a batch."""
 
-    __slots__ = ("_texts",)
+    __slots__ = ("_written",)
 
     def __init__(self, folder: str, batch: int, form: StreamFormat, terms: OutputTerms) -> None:
-        super().__init__(folder, batch, f".{form.value}")
-        self._texts = terms.writer(form)
+        super().__init__(folder, batch, f"{terms.part}.{form.value}")
+        self._written = terms.writer(form)
 
     def write_items(self, firings: Sequence[Firing]) -> None:
         """Append the text of firings; raises `WriteFailed`."""
-        self.write(self._texts(firings))
+        self.write_bytes(self._written(firings))
 
 
 def open_file(path: str, form: OutputFormat, terms: OutputTerms, place: Span | None = None) -> TextEvents | ParquetFile:
@@ -102,8 +112,13 @@ def open_file(path: str, form: OutputFormat, terms: OutputTerms, place: Span | N
 def open_batch(folder: str, batch: int, form: OutputFormat, terms: OutputTerms) -> TextBatch | ParquetBatch:
     """The file of a batch, which its first firing creates."""
     if isinstance(form, TableFormat):
-        return ParquetBatch(folder, batch, terms.clock, terms.attributes)
+        return ParquetBatch(folder, batch, terms.clock, terms.attributes, terms.part)
     return TextBatch(folder, batch, form, terms)
+
+
+def _remove_leftovers(folder: str) -> None:
+    if not (location := Location(folder)).is_url:  # what is put there is whole
+        remove_leftovers(location.path)
 
 
 class FileBatches:
@@ -119,7 +134,7 @@ class FileBatches:
     def open(self, check: Check) -> int | None:
         """Returns None, as a repeated batch replaces its files; removes those of a killed run."""
         for folder, _ in self._folders:
-            remove_leftovers(Path(folder))
+            _remove_leftovers(folder)
         return None
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
@@ -190,7 +205,7 @@ class DeadLetterFiles:
 
     def open(self, check: Check) -> int | None:
         """Returns None, as a repeated batch replaces its file; removes that of a killed run."""
-        remove_leftovers(Path(self._folder))
+        _remove_leftovers(self._folder)
         return None
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[DeadLetter]], check: Check) -> Sequence[DeadLetter]:

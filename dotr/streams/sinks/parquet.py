@@ -11,21 +11,19 @@ Memory: the rows of one row group.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import Diagnostic
-from dotr.evaluation.files.private_files import create_file, remove_leftovers, temporary_path
+from dotr.evaluation.files.private_files import remove_leftovers
+from dotr.evaluation.files.stores import Location
 from dotr.model.places import Span
 from dotr.model.stream import Firing
 from dotr.model.terms import Variable
 from dotr.model.time import Clock
 from dotr.streams.formats.writing import ntriples, plain_text
-from dotr.streams.sinks.files import WriteFailed, batch_path, check_new, replace_durably, write_errors
+from dotr.streams.sinks.files import UnfinishedFile, WriteFailed, batch_file, check_new, write_errors
 
 MADE_BY: Final = b"dotr.output"
 """Key in the metadata of files that a run has written."""
@@ -124,14 +122,13 @@ class ParquetFile:
     def __init__(self, path: str, clock: Clock, attributes: Sequence[Variable], place: Span | None = None) -> None:
         check_new(path, place)
         self.path = path
-        self._target = Path(path)
-        self._temporary = temporary_path(self._target)
+        self._target = Location(path)
         self._whole = True
         with write_errors(self._target):
-            self._target.parent.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(self._target.parent, self._target.name)
-            self._file: BinaryIO = create_file(self._temporary)
-            self._rows = _ParquetRows(self._file, clock, attributes)
+            if not self._target.is_url:
+                remove_leftovers(self._target.path.parent, self._target.name)
+            self._file = UnfinishedFile(self._target, is_new=True)
+            self._rows = _ParquetRows(self._file.file, clock, attributes)
 
     def write_items(self, firings: Sequence[Firing]) -> None:
         """Add firings."""
@@ -153,17 +150,12 @@ class ParquetFile:
         """Complete the file, and rename it to its target."""
         with write_errors(self._target):
             self._rows.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            replace_durably(self._temporary, self._target)
+            self._file.complete()
 
     def discard(self) -> None:
         """Remove the unfinished file."""
         self._rows.abandon()
-        with suppress(OSError):
-            self._file.close()
-        self._temporary.unlink(missing_ok=True)
+        self._file.discard()
 
     def __enter__(self) -> ParquetFile:
         return self
@@ -183,15 +175,14 @@ class ParquetFile:
 class ParquetBatch:
     """The Parquet file of a batch in a folder, with the guarantees of `BatchFile`.
 
-    A batch without a firing has no file.
+    A batch without a firing has no file. `part`: the task that writes it, in its name.
     """
 
-    def __init__(self, folder: str, batch: int, clock: Clock, attributes: Sequence[Variable]) -> None:
-        self._target = batch_path(folder, batch, ".parquet")
-        self._temporary = temporary_path(self._target)
+    def __init__(self, folder: str, batch: int, clock: Clock, attributes: Sequence[Variable], part: str = "") -> None:
+        self._target = batch_file(folder, batch, f"{part}.parquet")
         self._clock = clock
         self._attributes = attributes
-        self._file: BinaryIO | None = None
+        self._file: UnfinishedFile | None = None
         self._rows: _ParquetRows | None = None
 
     def write_items(self, firings: Sequence[Firing]) -> None:
@@ -200,9 +191,8 @@ class ParquetBatch:
             return
         with write_errors(self._target.parent):
             if self._rows is None:
-                self._target.parent.mkdir(parents=True, exist_ok=True)
-                self._file = create_file(self._temporary)
-                self._rows = _ParquetRows(self._file, self._clock, self._attributes)
+                self._file = UnfinishedFile(self._target)
+                self._rows = _ParquetRows(self._file.file, self._clock, self._attributes)
             self._rows.write(firings)
 
     def __enter__(self) -> ParquetBatch:
@@ -213,17 +203,11 @@ class ParquetBatch:
         if kind is not None:
             if rows is not None and file is not None:
                 rows.abandon()
-                with suppress(OSError):  # the first error is reported
-                    file.close()
-                with suppress(OSError):
-                    self._temporary.unlink()
+                file.discard()
             return
         with write_errors(self._target.parent):
             if rows is None or file is None:
-                self._target.unlink(missing_ok=True)
+                self._target.remove()
                 return
-            with file:
-                rows.close()
-                file.flush()
-                os.fsync(file.fileno())
-            replace_durably(self._temporary, self._target)
+            rows.close()
+            file.complete()

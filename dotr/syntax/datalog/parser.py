@@ -9,17 +9,256 @@ expressions of FILTER and BIND cost as much as in the SPARQL parser.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final, NamedTuple, NoReturn, TypeAlias, assert_never
 
-from dotr.errors.diagnostics import Refused, did_you_mean
-from dotr.model.algebra import AggregateCall, Expression, TriplePattern
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Slot, TimeOf, TriplePattern, Var
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.places import Document, Span
-from dotr.model.terms import Prefixes, Variable
-from dotr.syntax.datalog.atoms import ATOMS, KEYWORDS
-from dotr.syntax.datalog.conditions import ConditionReader
-from dotr.syntax.datalog.terms import UnreadableStatement
-from dotr.syntax.datalog.tokens import ARROW, MARK, VARIABLE, WORD, DatalogToken, DatalogTokenKind, statements
+from dotr.model.terms import Prefixes, Variable, can_be_subject, is_iri, is_literal
+from dotr.model.traverse import subexpressions
+from dotr.syntax.datalog.terms import TYPE, StatementReader, UnreadableStatement
+from dotr.syntax.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind, statements
+from dotr.syntax.sparql import parse_expression
+
+# Parser of the parts of Datalog statements besides atoms: declarations, FILTER and BIND.
+
+
+# Parser of Datalog atoms: `:C(?x)`, `:p(?x, ?y)`, `:p[?x, ?y]` and `[?s, ?p, ?o]`.
+#
+# Idea: almost every token of a file is part of an atom, so it is first looked up by its text in the
+# cache of parsed terms (`_slot_cache`), and parsed only at a miss.
+
+
+_CLOSING: Final = {"(": ")", "[": "]"}
+KEYWORDS: Final = ("FILTER", "BIND", "NOT", "PREFIX", "BASE", "AGGREGATE", "SKOLEM")
+_UNSUPPORTED: Final = {
+    "SKOLEM": ("K207", "SKOLEM is refused: rules make no new names", "A temporal rule's define template makes them (`dotr_id1`)."),
+}
+ATOMS: Final = "Atoms are :C(?x), :p(?x, ?y), :p[?x, ?y] and [?s, ?p, ?o]."
+
+ReadAtom: TypeAlias = TriplePattern | None
+"""An atom; None for an atom of valid syntax with an error, which has been reported."""
+
+
+class AtomReader(StatementReader):
+    """Parser of the atoms of a statement; `_atoms_hint`: their forms, for messages."""
+
+    _atoms_hint: ClassVar[str] = ATOMS
+
+    def _atom(self, *, head: bool) -> ReadAtom:
+        tokens, index = self._tokens, self._index
+        kind, text, _ = token = tokens[index]
+        if text == "[":
+            slots = self._arguments("]")
+            if len(slots) != 3:
+                self._report(
+                    "K203", f"[…] with {len(slots)} terms", token, "A triple is [?subject, ?predicate, ?object].", self._end_offset()
+                )
+                return None
+            subject, predicate, object_ = slots
+            subject_token = tokens[index + 1]
+            predicate_token = self._token_behind_commas(index + 1, 1)
+        elif kind in (NAME, IRI) or (kind == WORD and text == "a"):
+            self._index += 1
+            opening = tokens[index + 1][1]
+            if opening not in _CLOSING:
+                self._unexpected("`(` or `[`", self._atoms_hint if tokens[index + 1][1] != ":-" else f"Write {text}(?x).")
+            slots = self._arguments(_CLOSING[opening])
+            name = self._slot(token)
+            subject_token, predicate_token = tokens[index + 2], token
+            if len(slots) == 1:
+                subject, predicate, object_ = slots[0], TYPE, name
+            elif len(slots) == 2:
+                subject, predicate, object_ = slots[0], name, slots[1]
+            else:
+                self._report("K203", f"{text} with {len(slots)} arguments", token, self._atoms_hint, self._end_offset())
+                return None
+        else:
+            self._fail_atom(token, head=head)
+        if type(predicate) is Const and not is_iri(predicate.term):
+            self._report("K204", f"{predicate.term} cannot be a predicate", predicate_token, "A predicate is an IRI or a variable.")
+            return None
+        if type(subject) is Const and not can_be_subject(subject.term):
+            kind_text = "a literal" if is_literal(subject.term) else "a triple term"
+            self._report(
+                "K204", f"{kind_text} cannot be a subject", subject_token, "Did you mean the subject and the object the other way round?"
+            )
+            return None
+        return TriplePattern(subject, predicate, object_)
+
+    def _arguments(self, closing: str) -> list[Slot]:
+        """The terms between the current bracket and `closing`, which is consumed."""
+        tokens, slots = self._tokens, list[Slot]()
+        slot_cache = self._slot_cache
+        index = self._index + 1
+        while True:
+            token = tokens[index]
+            slot = slot_cache.get(token[1])
+            if slot is None:
+                self._index = index
+                slot = self._slot(token)
+                index = self._index
+            slots.append(slot)
+            text = tokens[index + 1][1]
+            index += 2
+            if text == ",":
+                continue
+            if text == closing:
+                self._index = index
+                return slots
+            self._index = index - 1
+            hint = "Terms are separated by commas." if tokens[self._index][0] not in (MARK, DatalogTokenKind.OPERATOR, ARROW) else ""
+            self._unexpected(f"`,` or `{closing}`", hint)
+
+    def _fail_atom(self, token: DatalogToken, *, head: bool) -> NoReturn:
+        """Raise the error of a token that begins no atom."""
+        kind, text, _ = token
+        if kind == VARIABLE:
+            following = self._tokens[self._index + 1]
+            if following[0] == DatalogTokenKind.OPERATOR and following[1]:
+                self._fail(self._syntax_code, f"{text} {following[1]} … is no atom", token, f"Write FILTER({text} {following[1]} …).")
+            self._fail(
+                self._syntax_code, f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}]."
+            )
+        if kind == WORD and head and text.upper() in ("FILTER", "BIND", "NOT", "AGGREGATE"):
+            self._fail(self._syntax_code, f"{text.upper()} in a head", token, "Conditions follow `:-`.")
+        if kind == WORD and text.upper() in _UNSUPPORTED:
+            self._fail(*self._unsupported(token))
+        if kind == WORD:
+            self._fail(
+                self._syntax_code, f"unknown word {text}", token, did_you_mean(text.upper(), KEYWORDS) or f"Names need a prefix: :{text}."
+            )
+        self._unexpected("an atom", self._atoms_hint)
+
+    def _end_offset(self) -> int:
+        """The offset behind the last token read."""
+        _, text, start = self._tokens[self._index - 1]
+        return start + len(text)
+
+    def _token_behind_commas(self, index: int, commas: int) -> DatalogToken:
+        """The token behind the next `commas` commas from the token at `index`."""
+        while commas:
+            commas -= self._tokens[index][1] == ","
+            index += 1
+        return self._tokens[index]
+
+    def _unsupported(self, token: DatalogToken) -> tuple[str, str, DatalogToken, str]:
+        """The arguments of `_fail` for a word of other systems that is refused."""
+        code, message, hint = _UNSUPPORTED[token[1].upper()]
+        return code, message, token, hint
+
+
+class ForbiddenParts(NamedTuple):
+    """Texts of the errors of a language for expressions that its rules cannot have.
+
+    - `code`: the code of the errors; `rule`: the kind of rule, as `a Datalog rule`.
+    - `label_hint`, `exists_hint`: the hints for `M.?v` and `time(M)`, and for EXISTS.
+    """
+
+    code: str
+    rule: str
+    label_hint: str
+    exists_hint: str
+
+
+class ConditionReader(AtomReader):
+    """Parser of declarations, FILTER and BIND."""
+
+    is_of_rule_set = False
+    _forbidden: ClassVar[ForbiddenParts] = ForbiddenParts(
+        "K209",
+        "a Datalog rule",
+        "Datalog rules read one instant; relate instants in a temporal rule.",
+        "Write atoms, or NOT(atom, …), in the body itself.",
+    )
+
+    def _declaration(self) -> None:
+        """`@prefix p: <…> .`, `PREFIX p: <…>`, `@base <…> .` or `BASE <…>`."""
+        word = self._tokens[0][1].lstrip("@").upper()
+        self._index = 1
+        if word == "BASE":
+            self._slot_cache.clear()
+            self._base = self._resolved_iri(self._expect(IRI, "an IRI in angle brackets"))
+        elif word == "PREFIX":
+            name = self._expect(NAME, "a prefix that ends in a colon")
+            if not name[1].endswith(":") or name[1].count(":") > 1:
+                self._fail(self._syntax_code, f"expected a prefix that ends in a colon, found {name[1]}", name)
+            self._declare(name[1][:-1], self._resolved_iri(self._expect(IRI, "an IRI in angle brackets")))
+        else:
+            self._fail(self._syntax_code, f"unexpected {self._tokens[0][1]}", self._tokens[0], "Declarations are @prefix and @base.")
+        if self._tokens[self._index][1] not in ("", "."):
+            self._unexpected("the end of the declaration")
+
+    def _filter(self) -> FilterItem | None:
+        """`FILTER(…)`, or `FILTER regex(…)`: a function call needs no parentheses around it.
+
+        None after a reported error in the condition.
+        """
+        self._index += 1
+        kind, text, start = self._tokens[self._index]
+        if kind == WORD and text.upper() in ("NOT", "EXISTS"):
+            self._fail(self._forbidden.code, "EXISTS is no condition of a rule", self._tokens[self._index], self._forbidden.exists_hint)
+        is_call = kind in (WORD, NAME, IRI)
+        if is_call:
+            self._index += 1
+        opened, closed = self._brackets()
+        condition = self._expression(start if is_call else opened[2] + 1, closed[2] + 1 if is_call else closed[2])
+        return FilterItem(condition) if condition is not None else None
+
+    def _bind(self) -> Bind | None:
+        """`BIND(… AS ?v)`; None after a reported error in the expression."""
+        self._index += 1
+        opened, _ = self._brackets()
+        word, variable = self._tokens[self._index - 3], self._tokens[self._index - 2]
+        if word[1].upper() != "AS" or variable[0] != VARIABLE:
+            self._fail(self._syntax_code, "expected `AS ?variable` at the end of BIND", variable, "Write BIND(expression AS ?v).")
+        expression = self._expression(opened[2] + 1, word[2])
+        return Bind(expression, variable[1][1:]) if expression is not None else None
+
+    def _brackets(self) -> tuple[DatalogToken, DatalogToken]:
+        """The current parenthesis and the one that closes it, both consumed."""
+        opened = self._expect(MARK, "`(`", "(")
+        depth = 1
+        while depth:
+            kind, text, _ = token = self._tokens[self._index]
+            if text == "" or (kind == MARK and text == "." and self._index == len(self._tokens) - 2):
+                self._fail("K208", "( is never closed", opened, "Add the ) that belongs to it.")
+            if kind == DatalogTokenKind.QUOTE:
+                self._unclosed_string(token)
+            depth += {"(": 1, ")": -1}.get(text, 0)
+            self._index += 1
+        return opened, token
+
+    def _expression(self, start: int, end: int) -> Expression | None:
+        """The SPARQL expression between two offsets; None after a reported syntax error."""
+        span = Span(self._document, start, end)
+        try:
+            expression = parse_expression(span, self._prefixes, is_of_rule_set=self.is_of_rule_set)
+        except Refused as refused:
+            self.problems += refused.diagnostics
+            return None
+        for part, hint in self._forbidden_parts(expression):
+            self.problems.append(Diagnostic(self._forbidden.code, f"{part} in {self._forbidden.rule}", span, hint))
+        return expression
+
+    def _forbidden_parts(self, expression: Expression) -> list[tuple[str, str]]:
+        """The parts of an expression that a rule cannot have, each with a hint."""
+        forbidden = []
+        for part in subexpressions(expression):
+            match part:
+                case Attribute(label, name):
+                    forbidden.append((f"{label}.?{name}", self._forbidden.label_hint))
+                case TimeOf(label):
+                    forbidden.append((f"time({label})", self._forbidden.label_hint))
+                case Exists():
+                    forbidden.append(("EXISTS", self._forbidden.exists_hint))
+                case Var() | Const() | Call():
+                    pass
+                case _:
+                    assert_never(part)
+        return forbidden
+
 
 _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 

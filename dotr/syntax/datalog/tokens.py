@@ -59,7 +59,7 @@ VARIABLE, ARROW, NAME, MARK, IRI, WORD = (
 _LOCAL_ESCAPE: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
 _TOKEN: Final = re.compile(
-    rf"""(?:[ \t\r\n\f]++|\#[^\n]*+)*+
+    rf"""(?>(?:[ \t\r\n\f]++|\#[^\n]*+)*)
     (?:
       ([?$]\w+)
     | (:-)

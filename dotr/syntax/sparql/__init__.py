@@ -7,7 +7,6 @@ times of the events of a rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
@@ -15,6 +14,7 @@ from pyparsing import ParserElement
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.expressions.functions import FUNCTIONS
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Expression, Extend, Filter, Group, Join, Pattern, Select, TimeOf, Values
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes, Variable

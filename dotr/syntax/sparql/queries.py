@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from dataclasses import dataclass
 from typing import Final
 
 from rdflib.plugins.sparql.parserutils import CompValue
 
+from dotr.model import dataclass
 from dotr.model.algebra import (
     AggregateCall,
     Attribute,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 from itertools import accumulate
@@ -22,6 +21,7 @@ from urllib.parse import urljoin
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.evaluation.expressions.functions import ELAPSED
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped

@@ -26,7 +26,13 @@ _NOT_AN_OBJECT: Final = re.compile(rb'"@context"\s*+:\s*+(?![{n])|"@import"|"@ba
 
 _NO_BASE: Final = "dotr-no-base:"
 _RELATIVE: Final = re.compile(rf"<{_NO_BASE}(?:/(?!/))?([^>]*)>")
-_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+KEEPS_DIRECTIONS: Final = '{"rdfDirection":"urn:dotr:rdfDirection"}'
+"""The context of a document that dotr has written, whose base directions belong to its texts. To any
+other reader it is a term that is not used."""
+
+_KEEPS: Final = re.compile(r'"rdfDirection":\s*"urn:dotr:rdfDirection"')
+
+_QUOTED: Final = re.compile(r'"(?>(?:[^"\\]|\\.)*)"', re.DOTALL)
 
 
 def refuse_constant(name: str) -> NoReturn:
@@ -55,7 +61,7 @@ def parse_jsonld(document: str, base: str = "") -> Iterator[Quad]:
     no JSON-LD, and ValueError for a relative IRI without a base (empty: none).
 
     The base direction of a text is left out, since `rdfDirection` is not set (JSON-LD 1.1 API,
-    8.2.2).
+    8.2.2), but in documents with the context `KEEPS_DIRECTIONS`.
 
     >>> [str(quad) for quad in parse_jsonld('{"@id": "pump/7", "http://e/p": 1}', "http://e/")]
     ['<http://e/pump/7> <http://e/p> "1"^^<http://www.w3.org/2001/XMLSchema#integer>']
@@ -64,7 +70,7 @@ def parse_jsonld(document: str, base: str = "") -> Iterator[Quad]:
     ValueError: it has the relative IRI <pump/7> and no base: write @base in its context, or declare it (base)
     """
     parser: Iterator[Quad] = parse(document, RdfFormat.JSON_LD, base_iri=base or f"{_NO_BASE}/")
-    if "@direction" in document:
+    if "@direction" in document and not _KEEPS.search(document):
         parser = map(_without_direction, parser)
     while quads := list(islice(parser, 1000)):
         if _NO_BASE in str(quads):

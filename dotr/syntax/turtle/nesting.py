@@ -15,10 +15,10 @@ from dotr.errors.diagnostics import DotrError
 from dotr.syntax.lexemes import COMMENT, IRI, LONG_STRING, STRING
 
 _TURTLE: Final = (
-    rf"(?:[^#\"'\\<>()\[\]{{}}|]++|{COMMENT}|{LONG_STRING}|{STRING}|\\.|{IRI})*+"
+    rf"(?>(?:[^#\"'\\<>()\[\]{{}}|]++|{COMMENT}|{LONG_STRING}|{STRING}|\\.|{IRI})*)"
     r"(?:(?P<open><<\(|<<|\{\||[(\[{])|(?P<close>\)>>|>>|\|\}|[)\]}])|.|\Z)"
 )
-_JSON: Final = r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(?:(?P<open>[\[{])|(?P<close>[\]}])|.|\Z)'
+_JSON: Final = r'(?>(?:[^"\[\]{}]++|"(?>(?:[^"\\]++|\\.)*)")*)(?:(?P<open>[\[{])|(?P<close>[\]}])|.|\Z)'
 """Text up to the next bracket, and the bracket.
 
 A match costs more than the text that it skips, so `_JSON` and `_TURTLE` match once per bracket.

@@ -19,8 +19,7 @@ from dotr.model.algebra import Const
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellLiteral, CellType, ParsedMap, Template, TemplateSlot, TemplateTerm, TemplateTriple
 from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REIFIES, RDF_REST, RDF_TYPE, Prefixes, iri, is_iri, is_triple, triple_term
-from dotr.syntax.turtle import tokens
-from dotr.syntax.turtle.terms import TermReader, UnreadableTemplate
+from dotr.syntax.turtle.terms import LANGUAGE, TermReader, UnreadableTemplate
 
 # Quoted triples of a template: triple terms, reified triples and annotations.
 #
@@ -249,7 +248,7 @@ class _TemplateParser(QuotedTriples):
 
     def _directive(self) -> bool:
         if self._text[self._at] == "@":
-            match = self._match(tokens.LANGUAGE)
+            match = self._match(LANGUAGE)
             if match is None or match[1] not in ("prefix", "base"):
                 self._at = match.start() if match else self._at
                 self._expected("a triple, @prefix or @base")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Final, NoReturn
+from functools import cache
+from typing import Final, NamedTuple, NoReturn
 
 from pyoxigraph import NamedNode, RdfFormat, parse
 
@@ -19,9 +20,71 @@ from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot
 from dotr.model.terms import LANGUAGE_STRINGS, RDF, WELL_KNOWN, XSD, Prefixes, iri, literal, unescaped
+from dotr.syntax import lexemes
 from dotr.syntax.lexemes import DIRECTION_HINT, quotes_hint, wrong_direction
-from dotr.syntax.names import name_characters
-from dotr.syntax.turtle import tokens
+from dotr.syntax.names import NameCharacters, name_characters
+
+# Terminals of Turtle as regular expressions, with `{column}` in names, IRIs and strings.
+#
+# Terminals accept cells everywhere; the parser reports a cell where none is allowed.
+# Source: W3C Turtle 1.1, section 6.5.
+
+
+_NAME_OF_CELL: Final = r'(?>(?:(?<=[{.])"(?>(?:[^"\\\r\n]|\\[^\r\n])*)"|[^{}\r\n])+)'
+"""The name in a cell; a part of it in quotes may have braces: `a."{b}"`. An atomic group, since Python
+before 3.11.5 matches a possessive group of alternatives wrongly: `(?:ab|c)++`."""
+
+_CELL: Final = rf"\{{{_NAME_OF_CELL}\}}"
+_PLX: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_UCHAR: Final = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+
+SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
+IRI: Final = re.compile(rf"<((?:[^\x00-\x20<>\"{{}}|^`\\]|{_UCHAR}|{_CELL})*)>")
+NUMBER: Final = re.compile(
+    r"(?P<double>[+-]?(?:[0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+)|(?P<decimal>[+-]?[0-9]*\.[0-9]+)|(?P<integer>[+-]?[0-9]+)"
+)
+STRING: Final = re.compile(
+    r'"""(?P<a>(?:"{0,2}(?:[^"\\]|\\.))*)"""'
+    r"|'''(?P<b>(?:'{0,2}(?:[^'\\]|\\.))*)'''"
+    r'|"(?P<c>(?:[^"\\\r\n]|\\[^\r\n])*)"'
+    r"|'(?P<d>(?:[^'\\\r\n]|\\[^\r\n])*)'",
+    re.DOTALL,
+)
+LANGUAGE: Final = re.compile(f"@({lexemes.LANGUAGE})")
+CELL: Final = re.compile(rf"\{{({_NAME_OF_CELL})\}}")
+ESCAPE: Final = re.compile(r"\\(?:u(?P<u>[0-9A-Fa-f]{4})|U(?P<U>[0-9A-Fa-f]{8})|(?P<c>[tbnrf\"'\\])|)")
+NAME_ESCAPE: Final = re.compile(r"\\(.)")
+
+
+class NameTokens(NamedTuple):
+    """Patterns of names.
+
+    - `prefix`, `local`: the two parts of a prefixed name; the colon belongs to `prefix`.
+    - `blank`: a blank node with its `_:`.
+    - `variable`: with its question mark.
+    """
+
+    prefix: re.Pattern[str]
+    local: re.Pattern[str]
+    blank: re.Pattern[str]
+    variable: re.Pattern[str]
+    word: re.Pattern[str]
+
+
+@cache
+def name_tokens(characters: NameCharacters) -> NameTokens:
+    """The patterns of names; `characters`: those that names in the text can have."""
+    letters, marks = characters
+    start = f"{letters}_"
+    chars = rf"{start}0-9{marks}\-"
+    return NameTokens(
+        re.compile(rf"((?:[{letters}](?:[{chars}.]*[{chars}])?)?):"),
+        re.compile(rf"(?:(?:[{start}:0-9]|{_PLX}|{_CELL})(?:[{chars}:]|{_PLX}|{_CELL}|\.+(?=[{chars}:]|{_PLX}|{_CELL}))*)?"),
+        re.compile(rf"_:([{start}0-9](?:[{chars}.]*[{chars}])?)"),
+        re.compile(rf"[?$]([{start}0-9](?:[{start}0-9{marks}])*)"),
+        re.compile(rf"[{start}](?:[{chars}])*"),
+    )
+
 
 _FRESH: Final = "dotr_id"
 _BRACE: Final = "Write \\u007B for a brace that is text."
@@ -44,7 +107,7 @@ class TermReader:
         self._prefixes = dict(prefixes)
         self._cells = cells
         self._base = ""
-        self._names = tokens.name_tokens(name_characters(self._text))
+        self._names = name_tokens(name_characters(self._text))
         self._labels: dict[str, Blank] = {}
         self._problems: list[Diagnostic] = []
 
@@ -69,7 +132,7 @@ class TermReader:
 
     def _skip_space(self) -> str:
         """Skip white space and comments; return the next character, or `""` at the end."""
-        match = tokens.SPACE.match(self._text, self._at, self._end)
+        match = SPACE.match(self._text, self._at, self._end)
         assert match is not None
         self._at = match.end()
         return self._text[self._at] if self._at < self._end else ""
@@ -101,7 +164,7 @@ class TermReader:
             return self._quoted()
         if match := self._match(self._names.blank):
             return self._labels.setdefault(match[1], Blank(match[1]))
-        if (match := tokens.NUMBER.match(self._text, start, self._end)) is not None:
+        if (match := NUMBER.match(self._text, start, self._end)) is not None:
             self._at = match.end()
             return Const(literal(match[0], XSD + str(match.lastgroup)))
         if (named := self._prefixed()) is not None:
@@ -129,7 +192,7 @@ class TermReader:
 
     def _cell(self) -> TemplateSlot:
         start = self._at
-        match = self._match(tokens.CELL)
+        match = self._match(CELL)
         if match is None:
             self._expected("a column's name in braces")
         self._check_cell(start, self._at)
@@ -144,7 +207,7 @@ class TermReader:
 
     def _iri_reference(self) -> TemplateSlot:
         start = self._at
-        match = self._match(tokens.IRI)
+        match = self._match(IRI)
         if match is None:
             self._expected("an IRI in angle brackets", "An IRI has no spaces, quotes or braces (write %20 for a space).")
         return self._iri_slot(self._text_and_cells(match[1], start + 1, self._code_points), start, relative=True)
@@ -164,7 +227,7 @@ class TermReader:
             hint = f"{hint} Or declare" if hint else "Declare"
             self._problem("T103", f"unknown prefix {match[1]}:", start, middle, f"{hint} it: PREFIX {match[1]}: <{known}>")
             return Const(iri("urn:unknown"))
-        parts = self._text_and_cells(local[0], middle, lambda text, at: tokens.NAME_ESCAPE.sub(r"\1", text))
+        parts = self._text_and_cells(local[0], middle, lambda text, at: NAME_ESCAPE.sub(r"\1", text))
         return self._iri_slot((namespace, *parts), start, relative=False)
 
     def _text_and_cells(self, text: str, at: int, read: Callable[[str, int], str]) -> tuple[str | Cell, ...]:
@@ -173,7 +236,7 @@ class TermReader:
             return (read(text, at),)
         parts: list[str | Cell] = []
         end = 0
-        for match in tokens.CELL.finditer(text):
+        for match in CELL.finditer(text):
             self._check_cell(at + match.start(), at + match.end())
             typed = Cell.of(match[1])
             if typed.type is not None and self._cells:
@@ -214,7 +277,7 @@ class TermReader:
 
     def _quoted(self) -> TemplateSlot:
         start = self._at
-        match = self._match(tokens.STRING)
+        match = self._match(STRING)
         if match is None:
             self._fail("T102", "this text is never closed", start, start + 1, 'Text over several lines needs """three quotes""".')
         group = str(match.lastgroup)
@@ -227,7 +290,7 @@ class TermReader:
             self._at += 2
             self._skip_space()
             datatype = self._datatype()
-        elif tag := self._match(tokens.LANGUAGE):
+        elif tag := self._match(LANGUAGE):
             datatype, language = LANGUAGE_STRINGS["--" in tag[1]], tag[1].lower()
             if wrong := wrong_direction(tag[1]):
                 self._problem("T101", f"{wrong} is no base direction", tag.start(), self._at, DIRECTION_HINT)
@@ -259,7 +322,7 @@ class TermReader:
         """Return the text with its escapes decoded."""
         if "\\" not in text:
             return text
-        for match in tokens.ESCAPE.finditer(text):
+        for match in ESCAPE.finditer(text):
             code = int(match["u"] or match["U"] or "0", 16)
             if match[0] == "\\" or 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
                 end = at + match.end() + (match[0] == "\\")

@@ -25,7 +25,7 @@ the static facts; but a derivation needs a held premise, and a fact may be both.
 gets the greatest horizon that one of the premises has as a held fact.
 
 A rule that makes a property transitive extends paths by single steps, as in
-`dotr.instant.datalog.closure.transitive`: its conclusions are passed to `to.paths`, and where its
+`dotr.instant.datalog.closure.instant`: its conclusions are passed to `to.paths`, and where its
 first premise is looked up, the cell's horizon as a step (`STEP`) is read.
 
 Cost: that of the loops of `dotr.evaluation.joins`, and one comparison for each fact looked up.
@@ -336,7 +336,7 @@ class HorizonWriter(RuleWriter):
     # --- NOT, and conclusions ---
 
     def lower_stratum_item(self, item: Not | GroupAggregate) -> None:
-        """Writes NOT of one atom whose variables are bound (`dotr.temporal.horizons.negation`
+        """Writes NOT of one atom whose variables are bound (`dotr.temporal.horizons.closure`
         rewrites all NOTs to this form).
 
         `NOT [?s, <broken>, ?w]`, static or held:

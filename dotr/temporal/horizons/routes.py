@@ -25,8 +25,7 @@ from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.triples.index import HIDDEN
 from dotr.instant.datalog.closure.delta_rules import DeltaPosition, Dispatch, bind_schema
 from dotr.instant.datalog.closure.derivations import SAME_AS
-from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch, missing_predicates
-from dotr.instant.datalog.closure.transitive import is_first, transitive_predicate
+from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch, is_first, missing_predicates, transitive_predicate
 from dotr.instant.datalog.strata.stratification import key_of
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, FilterItem, Not, RelationAtom

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from dotr.evaluation.joins.order import JoinItem
+from dotr.model import dataclass
 from dotr.model.algebra import Const, TriplePattern, slots_of
 from dotr.model.datalog import DatalogRule, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Triple

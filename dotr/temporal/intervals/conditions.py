@@ -8,7 +8,6 @@ Source: ep-sparql.md, section 2.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -16,6 +15,7 @@ from typing import TypeAlias
 from dotr.evaluation.expressions import conjunction, evaluator, truth_of, with_lengths
 from dotr.evaluation.expressions.values.datetimes import Duration
 from dotr.evaluation.expressions.values.times import time_term
+from dotr.model import dataclass
 from dotr.model.algebra import Call, Expression, Var, fold_balanced
 from dotr.model.terms import XSD, Term, Variable
 from dotr.model.time import Clock, Micros

@@ -9,10 +9,10 @@ Source: continuous.md, section 7; ep-sparql.md, section 7.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
+from dotr.model import dataclass
 from dotr.model.algebra import Expression, Pattern, Select, Slot, TriplePattern, Var
 from dotr.model.places import Span
 from dotr.model.templates import Template, TemplateSlot, TemplateTerm, TemplateTriple, leaves

@@ -9,10 +9,10 @@ Source: ep-sparql.md, section 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Variable
 from dotr.model.time import Micros

@@ -12,9 +12,9 @@ Example: the query `Q` reads the graphs of the rule `R`, whose anchor is an even
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.rules import EventSource
 from dotr.model.terms import Label
 from dotr.temporal.layout.layers import Layout

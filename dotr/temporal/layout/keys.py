@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from dotr.evaluation.expressions import equality_key
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute
 from dotr.model.event_order import AttributeValues, LabelledVariable, equated_pairs
 from dotr.model.rules import Choose, Role, Rule

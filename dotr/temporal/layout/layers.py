@@ -11,11 +11,12 @@ made at lower depths.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import repeat
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
+from dotr.model import dataclass
 from dotr.model.graphs import components
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
@@ -29,7 +30,7 @@ from dotr.temporal.layout.spread import ReadSpread
 from dotr.temporal.layout.stages import BindingStream, HeldFirings, Stage
 from dotr.temporal.layout.units import StreamUnit
 
-Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream | HeldFirings
+PortStream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream | HeldFirings
 """The number of a fact stream, the label of a composite event, a stream of graphs, triples of
 instants, events with their starts, bindings between two stages of rules, or a rule's firings that
 hold others back."""
@@ -54,7 +55,7 @@ class Port:
     - `group`: the group of rules that reads it, and the number of groups.
     """
 
-    stream: Stream
+    stream: PortStream
     key: Variable | None
     spread: bool
     attributes: tuple[Variable, ...]
@@ -228,7 +229,7 @@ class Layout:
 
     streams: tuple[FactSource, ...]
     layers: tuple[Layer, ...]
-    routes: Mapping[Stream, tuple[tuple[int, int], ...]]
+    routes: Mapping[PortStream, tuple[tuple[int, int], ...]]
 
     @property
     def stateful_operators(self) -> int:
@@ -276,7 +277,7 @@ def _stream_numbers(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> dict[
     return numbers
 
 
-def _stream_of(source: UnitStream, numbers: Mapping[FactSource, int]) -> Stream:
+def _stream_of(source: UnitStream, numbers: Mapping[FactSource, int]) -> PortStream:
     match source:
         case FactSource():
             return numbers[source]
@@ -353,7 +354,7 @@ def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence
             port = Port(HeldFirings(name), once_key(placed.rule, stage.split), False, placed.rule.once.keys, group=group)
             once = own.setdefault(port, len(own))
         layers[placed.layer].append(PlacedRule(placed.rule, replace(stage, enters=enters, leaves=leaves), read, placed.depth, once))
-    routes: dict[Stream, list[tuple[int, int]]] = {}
+    routes: dict[PortStream, list[tuple[int, int]]] = {}
     for number, own in enumerate(ports):
         for port, index in own.items():
             routes.setdefault(port.stream, []).append((number, index))

@@ -15,11 +15,12 @@ Cost: linear in the rules and their dependencies, except for the search of a sha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from types import MappingProxyType
 from typing import NamedTuple
 
+from dotr.model import dataclass
 from dotr.model.event_order import LabelledVariable, equated_pair
 from dotr.model.graphs import components
 from dotr.model.rules import EventSource, FactSource, Role, Rule, Source

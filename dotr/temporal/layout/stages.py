@@ -14,9 +14,9 @@ and then equal matches, meet in one bucket.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.rules import Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.temporal.layout.keys import Partitioning

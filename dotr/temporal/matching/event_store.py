@@ -1,6 +1,7 @@
 """Event store: the events of a port within its retention, indexed by equality keys.
 
 Idea: one dictionary per index from a key to its run of events; the insertion is generated per port.
+A log has all events in the order of time; a `RunStore` does without.
 Invariant: a run holds the events of its key that pass the index's filter, in the order of time and
 ties; every event within the retention is present, and a run that grows holds at most as many
 expired events as live ones.
@@ -12,8 +13,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
+from itertools import chain, pairwise
+from operator import itemgetter
+from types import EllipsisType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.evaluation.codegen import define
@@ -21,17 +24,18 @@ from dotr.evaluation.codegen.printer import printed
 from dotr.evaluation.codegen.tree import Assign, CodeNode, Emit, ForEach, Fork, GeneratedFunction, IfElse
 from dotr.evaluation.expressions import InlineConjunction, equality_key
 from dotr.evaluation.expressions.values.exact_sums import Moments, SortedNumbers
+from dotr.model import dataclass
 from dotr.model.algebra import Expression
 from dotr.model.event_order import AttributeValues
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.temporal.matching.events import StoredEvent
-from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.temporal.matching.rule_search import ConstantTable, RowFinder
-from dotr.temporal.matching.sums import DistinctRun, StatisticRun, SumRun
+from dotr.temporal.matching.sums import DistinctRun, EventRun, ExtremumRun, SkipRun, StatisticRun, SumRun
 
-IndexKey: TypeAlias = str | int | tuple[str | int, ...] | None
+IndexKey: TypeAlias = str | int | tuple[str | int, ...] | EllipsisType | None
 """The key of a run: one equality key, a tuple of several, or None for an index without
-equalities. With a constant table, the last part is the number of a row of the table."""
+equalities. With a constant table, the last part is the number of a row of the table. No look-up
+has the key `...`: its run has the events of a `RunStore` that the index does not take."""
 
 KeyIndex: TypeAlias = dict[IndexKey, list[StoredEvent]]
 
@@ -105,6 +109,9 @@ class IndexSpec:
 TRIM: Final = 128
 """Runs of more events than this are trimmed."""
 
+VISITS: Final = 2_048
+"""The number of keys that a `RunStore` visits where time passes without its events."""
+
 SLACK: Final = 64
 """The number of events above which a `StandingStore` is first swept."""
 
@@ -119,11 +126,17 @@ def trim(run: list[StoredEvent]) -> None:
         del run[:number]
 
 
-def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventCondition | None], finders: Sequence[RowFinder | None]) -> InsertEvents:
+def compile_insert(
+    specs: Sequence[IndexSpec],
+    tests: Sequence[EventCondition | None],
+    finders: Sequence[RowFinder | None],
+    *,
+    takes_all: bool = False,
+) -> InsertEvents:
     """Generates the insertion of a port's events into its indexes.
 
-    `tests` and `finders` belong to the filter and the constants of the index at the same position.
-    For one index on attribute 1:
+    `tests` and `finders` belong to the filter and the constants of the index at the same position;
+    `takes_all` is that of `insertion_of_event`. For one index on attribute 1:
 
     >>> from inspect import getsource
     >>> print(getsource(compile_insert([IndexSpec((1,))], [None], [None])))
@@ -143,7 +156,7 @@ def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventCondition | 
                         trim(c)
     <BLANKLINE>
     """
-    insertions, names = insertion_of_event(specs, tests, finders)
+    insertions, names = insertion_of_event(specs, tests, finders, takes_all=takes_all)
     per_event = [Assign("t, _, v", "e"), *[each for insertion in insertions for each in insertion]]
     indexes = [Assign(f"index{n}", f"indexes[{n}]") for n in range(len(specs))]
     function = GeneratedFunction("insert", "indexes, events, horizon", [*indexes, ForEach("e", "events", per_event)])
@@ -154,11 +167,15 @@ def insertion_of_event(
     specs: Sequence[IndexSpec],
     tests: Sequence[EventCondition | InlineConjunction | None],
     finders: Sequence[RowFinder | None],
+    *,
+    takes_all: bool = False,
 ) -> tuple[list[list[CodeNode]], dict[str, object]]:
     """The statements that insert the event `e = (t, _, v)` into each index, `index0`, `index1`, …,
     and the names that they read. They also read `horizon`.
 
-    A test is a condition with the sources of its arguments, or statements that skip."""
+    A test is a condition with the sources of its arguments, or statements that skip. `takes_all`:
+    an event that fails it, or has no key, is inserted under the key `...`, and no run is trimmed.
+    Then `horizon` is not read."""
     names: dict[str, object] = {"key": equality_key, "trim": trim}
     insertions = []
     for n, (spec, test, finder) in enumerate(zip(specs, tests, finders, strict=True)):
@@ -168,13 +185,13 @@ def insertion_of_event(
             names[f"test{n}"], condition = test.test, f"test{n}({test.arguments})"
         elif test is not None:
             names, skips = {**test.names, **names}, test.statements
-        insertions.append(_insertion(n, spec, condition, skips, finder is not None))
+        insertions.append(_insertion(n, spec, condition, skips, finder is not None, takes_all=takes_all))
     return insertions, names
 
 
-def _insertion(n: int, spec: IndexSpec, condition: str, tests: Sequence[CodeNode], has_table: bool) -> list[CodeNode]:
+def _insertion(n: int, spec: IndexSpec, condition: str, tests: Sequence[CodeNode], has_table: bool, *, takes_all: bool) -> list[CodeNode]:
     """The statements that insert the event `e` into index `n`, where it passes the condition, or
-    where no statement of `tests` skips."""
+    where no statement of `tests` skips; with `takes_all`, elsewhere under the key `...`."""
     sides = [f"s{number}" for number in range(len(spec.positions))]
     keys = [f"({side} if {side} >= '<=' else key({side}))" for side in sides]
     conditions = [f"{side} is not None" for side in sides]
@@ -196,12 +213,14 @@ def _insertion(n: int, spec: IndexSpec, condition: str, tests: Sequence[CodeNode
     further: list[CodeNode] = [Emit("c.append", "e")]
     if skips:
         further.append(IfElse([("c.is_built", [Emit("c.add_rank", "e")])]))
-    further.append(IfElse([(f"len(c) > {TRIM} and c[len(c) >> 1][0] < horizon", [Emit("trim", "c")])]))
-    insert: list[CodeNode] = [
-        Assign("k", "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"),
-        Assign("c", f"index{n}.get(k)"),
-        IfElse([("c is None", first)], further),
-    ]
+    if not takes_all:
+        further.append(IfElse([(f"len(c) > {TRIM} and c[len(c) >> 1][0] < horizon", [Emit("trim", "c")])]))
+    keyed: list[CodeNode] = [Assign("k", "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})")]
+    insert: list[CodeNode] = [Assign("c", f"index{n}.get(k)"), IfElse([("c is None", first)], further)]
+    always: list[CodeNode] = []
+    if takes_all:  # k = ...; s0 = v[1]; if s0 is not None: k = s0; c = index0.get(k); …
+        insert, always = [], insert
+    insert = [*keyed, *insert]
     if not is_plain and not skips:
         terms = "None" if not sides else sides[0] if len(sides) == 1 else f"({', '.join(sides)})"
         insert.append(Assign(f"c.key_terms[{terms}]", "None"))
@@ -210,7 +229,8 @@ def _insertion(n: int, spec: IndexSpec, condition: str, tests: Sequence[CodeNode
     if tests:
         insert = [Fork([[*tests, *insert]])]
     values: list[CodeNode] = [Assign(side, f"v[{position}]") for side, position in zip(sides, spec.positions, strict=True)]
-    return [*values, IfElse([(" and ".join(conditions), insert)])] if conditions else [*values, *insert]
+    taken = [IfElse([(" and ".join(conditions), insert)])] if conditions else insert
+    return [*([Assign("k", "...")] if takes_all and (conditions or tests) else []), *values, *taken, *always]
 
 
 class PortStore:
@@ -400,6 +420,120 @@ class StandingStore(PortStore):
             self.expired = 0
             self._insert(self.indexes, kept, now - self.retention)
         self.most = 2 * len(log) + SLACK
+
+
+class RunStore(PortStore):
+    """A store without a log: its events are those of the runs of its only index.
+
+    It stands in for the store `logged`, whose log is empty meanwhile, until somebody asks for the
+    log: then `put_back` is called. Events that the index does not take have a run of their own,
+    under the key `...`. For the key of the first attribute:
+
+        log     (3, a) (5, None) (7, b) (8, a)
+        index   a: (3, a) (8, a)    ...: (5, None)    b: (7, b)
+
+    `left` is the number of events before the next `turn`, which visits twice as many keys, one
+    after the other, removes the runs that have ended, and trims long ones: so there are about as
+    many expired events as live ones at most, and no event waits for a sweep of all. The sweep of a
+    `StandingStore` depends on the length of its log, which is put back before it may be that long.
+    """
+
+    __slots__ = ("_horizon", "_is_standing", "_mark", "_step", "_unvisited", "left", "logged", "put_back")
+
+    def __init__(self, logged: PortStore, insert: InsertEvents, put_back: Callable[[], None]) -> None:
+        log = logged.log
+        self.retention = logged.retention
+        self.indexes = logged.indexes
+        self.logged = logged
+        self.put_back = put_back
+        self._insert = insert
+        self._is_standing = isinstance(logged, StandingStore)
+        self._step = self.left = logged.most >> 1 if isinstance(logged, StandingStore) else TRIM
+        self._horizon, self._mark = (log[0][0], log[-1][0]) if log else (-LAST_MICRO, -LAST_MICRO)
+        self._unvisited: list[IndexKey] = []
+        (runs,) = self.indexes
+        runs.clear()
+        insert(self.indexes, log, self._horizon)
+        log.clear()
+
+    @staticmethod
+    def can_replace(logged: PortStore) -> bool:
+        """True if the times and ordinals of the events tell the order of the log, and no sweep of a
+        `StandingStore` is near."""
+        if isinstance(logged, StandingStore) and 2 * len(logged.log) > logged.most:
+            return False
+        return all(before[:2] < after[:2] for before, after in pairwise(logged.log))
+
+    def with_log(self) -> PortStore:
+        """The store `logged`, with the log of the events."""
+        (runs,) = self.indexes
+        self.logged.log.extend(self)
+        runs.pop(..., None)
+        self.logged.expired = len(runs)  # some of these have ended
+        return self.logged
+
+    def add(self, events: Sequence[StoredEvent]) -> None:
+        now = events[0][0]
+        self.left -= len(events)
+        if self.left <= 0 and not self._renew(now, len(events)):
+            self.logged.add(events)
+        else:
+            self._insert(self.indexes, events, now - self.retention)
+
+    def add_one(self, event: StoredEvent) -> None:
+        self.add((event,))
+
+    def turn(self, now: Micros) -> int:
+        """Visits keys once `left` is 0; returns the number of events since the last turn."""
+        self._renew(now, 0)
+        return self._step
+
+    def _renew(self, now: Micros, coming: int) -> bool:
+        """Begins to count events at a time (µs), `coming` of which are about to be stored; False if
+        the log is put back.
+
+        The log of a `StandingStore` has at most `most` events if at a turn at most half as many are
+        live: no more than those since the last turn, if that was a retention ago.
+        """
+        horizon, added = now - self.retention, self._step - self.left
+        self._visit(2 * added, horizon)
+        if self._is_standing:
+            if added > self._step or self._mark >= horizon:
+                added = coming + sum([len(run) - bisect_left(run, (horizon,)) for run in self.indexes[0].values()])
+            if added > self._step:
+                self.put_back()
+                return False
+        self._mark, self.left = now, self._step
+        return True
+
+    def expire(self, now: Micros, coming: int = 0) -> None:
+        horizon = now - self.retention
+        self._horizon = max(self._horizon, horizon)
+        self._visit(VISITS, horizon)
+
+    def _visit(self, number: int, horizon: Micros) -> None:
+        """Removes the runs that have ended before a time (µs) among those of the next keys, and trims
+        the others."""
+        (runs,) = self.indexes
+        keys = self._unvisited = self._unvisited or list(reversed(runs))  # the oldest key is the last one
+        for key in keys[-number:]:
+            run = runs.get(key)
+            if run is None:
+                continue
+            if run[-1][0] < horizon:
+                del runs[key]
+                continue
+            while len(run) > TRIM and run[len(run) >> 1][0] < horizon:
+                trim(run)
+        del keys[-number:]
+
+    def __iter__(self) -> Iterator[StoredEvent]:
+        runs = self.indexes[0].values()
+        horizon = max([self._horizon, *[run[-1][0] - self.retention for run in runs]])
+        return iter(sorted(chain.from_iterable([run[bisect_left(run, (horizon,)) :] for run in runs]), key=itemgetter(0, 1)))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class FiringStore(PortStore):

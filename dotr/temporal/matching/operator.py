@@ -12,13 +12,14 @@ rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from functools import partial
 from operator import length_hint
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
+from dotr.model import dataclass
 from dotr.model.algebra import Expression
 from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
@@ -31,8 +32,10 @@ from dotr.temporal.matching.event_store import (
     FiringStore,
     IndexSpec,
     InsertEvents,
+    Measure,
     NewestEvents,
     PortStore,
+    RunStore,
     StandingStore,
     compile_insert,
 )
@@ -125,6 +128,14 @@ class _CompiledPort:
             return StandingStore(self.retention, len(self.insertion.specs), self.insert, self.whole, self.newest)
         return PortStore(self.retention, len(self.insertion.specs), self.insert)
 
+    @property
+    def may_drop_log(self) -> bool:
+        """True if its events are those of the runs of one index, which hold nothing else."""
+        if len(self.insertion.specs) != 1 or self.holds_firings:
+            return False
+        (spec,) = self.insertion.specs
+        return spec.constants is None and spec.measure in (None, Measure.ABOVE, Measure.BELOW)
+
 
 class _DelayByValue(NamedTuple):
     """A queue whose delays are values of the events: the port, the delay of an event, the expression
@@ -212,7 +223,8 @@ class Operator:
                 self._groups.append(group)
         self._ports = self._compiled_ports(specs_of_port)
         self._delays_by_value = self._compiled_delays()
-        self._lone_facts: dict[int, Callable[[State, PortStore], TakeFact] | None] = {}
+        self._lone_facts: dict[tuple[int, bool], Callable[[State, PortStore], TakeFact] | None] = {}
+        self._run_inserts: dict[int, InsertEvents] = {}
         self._is_single_depth = depths == 1 and all(port.holds_facts for port in self._ports)
         self.lone_groups = self._lone_groups()
         self._complete = self._completion(depths)
@@ -392,42 +404,70 @@ class Operator:
         partition 0. If it raises `LoneFactFailed`, `resume_fact` returns the matches.
         """
         ports = enumerate(self.lone_groups)
-        state.take_facts = [None if group == MANY_GROUPS else self._counting_taker(state, port) for port, group in ports]
+        state.take_facts = [None if group == MANY_GROUPS else self._counting_taker(state, port, MANY_FACTS) for port, group in ports]
         return state.take_facts
 
-    def _counting_taker(self, state: State, port: int) -> TakeFact:
-        """The interpreted lone-fact function of a port; after `MANY_FACTS` calls it replaces itself
-        with a generated one."""
-        left = MANY_FACTS
+    def _counting_taker(self, state: State, port: int, facts: int, take: TakeFact | None = None) -> TakeFact:
+        """The lone-fact function `take` of a port (None: the interpreted one), which replaces itself
+        with a generated one after a number of facts."""
+        step = take or partial(self._step_fact, state, port)
 
-        def take(time: Micros, values: AttributeValues) -> Sequence[Match]:
-            nonlocal left
-            left -= 1
-            if not left and state.take_facts is not None:
-                make = self._lone_fact(port)
-                if make is not None:
-                    state.take_facts[port] = generated = make(state, state.stores[port])
+        def counting(time: Micros, values: AttributeValues) -> Sequence[Match]:
+            nonlocal facts
+            facts -= 1
+            if not facts and state.take_facts is not None:
+                generated = self._generated_taker(state, port)
+                if generated is not None:
+                    state.take_facts[port] = generated
                     return generated(time, values)
-            return self._step_fact(state, time, port, values)
+            return step(time, values)
 
-        return take
+        return counting
 
-    def _lone_fact(self, port: int) -> Callable[[State, PortStore], TakeFact] | None:
+    def _generated_taker(self, state: State, port: int) -> TakeFact | None:
+        """The generated lone-fact function of a port. From now on its store does without a log if it
+        can, until the log is asked for; then it has one for four times as many facts as are stored."""
+        compiled, logged = self._ports[port], state.stores[port]
+        if not compiled.may_drop_log or not RunStore.can_replace(logged):
+            make = self._lone_fact(port)
+            return None if make is None else make(state, logged)
+        make = self._lone_fact(port, has_log=False)
+        if make is None:
+            return None
+
+        def put(store: PortStore) -> None:
+            state.stores = (*state.stores[:port], store, *state.stores[port + 1 :])
+
+        def put_back() -> None:
+            put(store.with_log())
+            with_log = self._lone_fact(port)
+            if state.take_facts is not None and with_log is not None:
+                facts = max(MANY_FACTS, 4 * len(logged.log))
+                state.take_facts[port] = self._counting_taker(state, port, facts, with_log(state, logged))
+
+        if port not in self._run_inserts:
+            of_port = compiled.insertion
+            self._run_inserts[port] = compile_insert(of_port.specs, of_port.tests, of_port.finders, takes_all=True)
+        store = RunStore(logged, self._run_inserts[port], put_back)
+        put(store)
+        return make(state, store)
+
+    def _lone_fact(self, port: int, *, has_log: bool = True) -> Callable[[State, PortStore], TakeFact] | None:
         """The factory of the generated function of a port; None if each anchor is counted exactly,
         or every binding is counted."""
-        if port not in self._lone_facts:
+        if (port, has_log) not in self._lone_facts:
             number = self.lone_groups[port]
             lone = self._groups[number].matcher.lone if number >= 0 else None
             search = None if lone is None else lone()
-            if number >= 0 and search is None:
-                self._lone_facts[port] = None
-            else:
+            make = None
+            if number < 0 or search is not None:
                 group = None if search is None else LoneGroup(number, search, self.layer.number << 56)
                 compiled = self._ports[port]
-                self._lone_facts[port] = compile_lone_fact(compiled.insertion, compiled.retention, group, has_sweeps=bool(compiled.newest))
-        return self._lone_facts[port]
+                make = compile_lone_fact(compiled.insertion, compiled.retention, group, has_sweeps=bool(compiled.newest), has_log=has_log)
+            self._lone_facts[port, has_log] = make
+        return self._lone_facts[port, has_log]
 
-    def _step_fact(self, state: State, time: Micros, port: int, values: AttributeValues) -> list[Match]:
+    def _step_fact(self, state: State, port: int, time: Micros, values: AttributeValues) -> list[Match]:
         """The matches of `step` in partition 0 at a time (µs) at which one fact, with number 0, is
         the only arrival; `lone_groups` of the port is not `MANY_GROUPS`.
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate
 from operator import add, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 

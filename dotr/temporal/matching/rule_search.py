@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from operator import itemgetter
@@ -20,6 +19,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dotr.evaluation.expressions import VALUES, equality_key, evaluator
 from dotr.evaluation.expressions.ordered_domains import OrderedDomain, domain_and_rank, domain_of, rank_in
+from dotr.evaluation.expressions.values.terms import value_of
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Call, Const, Expression, Var
 from dotr.model.event_order import AttributeValues
 from dotr.model.terms import Term, Variable, is_iri
@@ -170,7 +171,9 @@ class RowFinder:
         if rows is None:
             return ()
         if self._bounded_of_key:
-            rows = self._bounded_of_key[keys](VALUES[values[self._position]])
+            bounded = values[self._position]
+            is_short = bounded is None or len(bounded) < 51  # `value_of` without its call
+            rows = self._bounded_of_key[keys](VALUES[bounded] if is_short else value_of(bounded))
             if self._order is not None and len(rows) > 1:
                 rows = sorted(rows, key=self._order)
         if self._needs_no_test:

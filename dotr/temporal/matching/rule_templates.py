@@ -11,12 +11,13 @@ Cost: linear in the size of the rules; `rule_search` finds the rows that an even
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
 from dotr.evaluation.expressions.compile import ROW as ROW
 from dotr.evaluation.expressions.ordered_domains import OrderedDomain
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
 from dotr.model.terms import Label, Term, Variable

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from dotr.errors.diagnostics import DotrError
 from dotr.model.event_order import AttributeValues
 from dotr.model.time import Micros
-from dotr.temporal.matching.event_store import KeyIndex, PortStore
+from dotr.temporal.matching.event_store import KeyIndex, PortStore, RunStore
 from dotr.temporal.matching.events import AnchorQueue, Match, StoredEvent
 from dotr.temporal.matching.matcher.compile import ConsumedEvents
 from dotr.temporal.matching.rule_counts import LayerCounter
@@ -124,17 +124,32 @@ class State:
         self.countdown = SWEEP
         self.expire(now)
 
+    def count_down(self, instants: int, now: Micros) -> None:
+        """Counts instants up to now (µs), and sweeps if it is time."""
+        self.countdown -= instants
+        if self.countdown <= 0:
+            self.sweep(now)
+
+    def make_logs(self) -> None:
+        """Puts back the logs of the stores that do without one."""
+        for store in self.stores:
+            if isinstance(store, RunStore):
+                store.put_back()
+
     def __len__(self) -> int:
         """The number of stored and waiting events."""
+        self.make_logs()
         return sum(map(len, self.stores)) + sum(map(len, self.waiting))
 
     @property
     def event_counts(self) -> list[int]:
         """The number of stored events of each port."""
+        self.make_logs()
         return [len(store) for store in self.stores]
 
     def encode(self) -> bytes:
         """The state as versioned JSON."""
+        self.make_logs()
         return StateSnapshot(
             [store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed
         ).encode()

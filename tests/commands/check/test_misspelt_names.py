@@ -83,6 +83,18 @@ def test_names_of_maps(project: Project) -> None:
     assert misspelt(project) == ["c.yaml:6:74 the predicate :valeu occurs once, and :value 3 times: is it misspelt?"]
 
 
+def test_names_of_mappings_are_whole(project: Project) -> None:
+    source = "  - { name: b, format: csv, path: a.csv, time: at, map: b.ttl }\n"
+    project.write("c.yaml", CONFIG.replace("output:", source + "output:"))
+    project.write("a.csv", "at,v\n1,2\n")
+    mapping = "@prefix : <http://e/> . [] rr:subjectMap [ rr:template 'http://e/{v}' ] ;\n"
+    mapping += "rr:predicateObjectMap [ rr:predicate :valeu ; rr:object 1 ] ."
+    project.write("b.ttl", "@prefix rr: <http://www.w3.org/ns/r2rml#> .\n" + mapping)
+    project.write("r.dotr", RULES)
+    message = "the predicate <http://e/valeu> occurs once, and <http://e/value> 3 times: is it misspelt?"
+    assert misspelt(project) == [f"c.yaml:6:57 {message}"]
+
+
 def test_names_of_the_streams_of_a_test(project: Project) -> None:
     project.write("r.dotr", RULES.replace("; :value ?v FILTER", "; :vlue ?v FILTER"))
     project.write("c.yaml", CONFIG)

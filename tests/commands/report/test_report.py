@@ -12,8 +12,7 @@ import pytest
 from dotr.commands import main
 from dotr.commands.report.collection import collect
 from dotr.commands.report.data import LaneKind, ReportData
-from dotr.commands.report.page import UPLOT_VERSION, page
-from dotr.commands.report.writing import ReportLimits, write_report
+from dotr.commands.report.writing import UPLOT_VERSION, ReportLimits, page, write_report
 from dotr.commands.why.questions import open_replays
 from dotr.model.stream import Reason
 from tests.conftest import Project

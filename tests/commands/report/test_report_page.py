@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dotr.commands.report.data import Lane, LaneKind, ReportData, ReportedEvent
-from dotr.commands.report.page import page as page_text
+from dotr.commands.report.writing import page as page_text
 from dotr.commands.report.writing import write_report
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.time import Clock, Unit

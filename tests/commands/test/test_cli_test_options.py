@@ -14,8 +14,7 @@ import pytest
 
 from dotr.commands.test import file_states, wait_for_change
 from dotr.commands.test.cases import load_test
-from dotr.commands.test.reports import junit_report
-from dotr.commands.test.run import Finding, FindingKind, Outcome
+from dotr.commands.test.reports import Finding, FindingKind, Outcome, junit_report
 from tests.conftest import TEST, Project
 from tests.support.patience import PATIENCE
 
@@ -146,7 +145,7 @@ def test_passing_test_loads_what_it_needs(project: Project) -> None:
     script = "import sys; from dotr.commands import main; main(['test', 't.yaml']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     modules = done.stdout.splitlines()[-1].split()
-    assert "dotr.commands.test.run" in modules
+    assert "dotr.commands.test.reports" in modules
     pipeline = (f"dotr.runtimes.pipeline.{name}" for name in ("build", "elements", "inputs", "outputs", "replay"))
     needless = (
         *("dotr.runtimes.local", "dotr.runtimes.spark", "dotr.runtimes.monitoring", *pipeline, "dotr.streams.connectors.opening"),

@@ -18,7 +18,7 @@ from dotr.model.terms import XSD, literal
 from dotr.model.time import Clock
 from dotr.temporal.intervals.compile import compile_end, compile_rows
 from dotr.temporal.intervals.conditions import IntervalExpressions
-from dotr.temporal.intervals.pairs import PairedSearch, Relation
+from dotr.temporal.intervals.nodes import PairedSearch, Relation
 from dotr.temporal.intervals.patterns import DURATION, UsePolicy
 from dotr.temporal.intervals.solutions import Pairing, Shape
 from dotr.temporal.intervals.store import compile_insertion

@@ -18,7 +18,7 @@ from dotr.evaluation.files.caches import default_folder
 from dotr.evaluation.triples import dictionary
 from dotr.evaluation.triples.file import DistrustedFile, MappedFile, UnusableFile, checked_path, write_file
 from dotr.instant.datalog.background import compiled_cache as cache
-from dotr.instant.datalog.background.compiled_cache import Background, CachePolicy, StoreFile, open_background
+from dotr.instant.datalog.background.compiled_cache import CachePolicy, OpenedBackground, StoreFile, open_background
 from dotr.instant.datalog.background.compiled_store import CompiledStore, write_store
 from dotr.instant.datalog.background.knowledge import close_background
 from dotr.instant.datalog.background.loading import load_graphs
@@ -39,7 +39,7 @@ def sources(tmp_path: Path) -> Sources:
     return Sources((str(path),), (TWICE,))
 
 
-def opened(sources: Sources, folder: Path, **how: bool) -> Background:
+def opened(sources: Sources, folder: Path, **how: bool) -> OpenedBackground:
     rules = [*rule_set(sources.entailment), *(rule for each in sources.datalog for rule in parse_datalog(each, {}))]
     found = open_background(sources, rules, CachePolicy(folder, 0, **how))
     assert ("<http://e/s0>", "<http://e/twice>", "<http://e/s2>") in found.knowledge.background
@@ -47,7 +47,7 @@ def opened(sources: Sources, folder: Path, **how: bool) -> Background:
     return found
 
 
-def path_of(found: Background) -> Path:
+def path_of(found: OpenedBackground) -> Path:
     assert found.store is not None
     return found.store.file.path
 
@@ -113,7 +113,7 @@ def test_path_is_part_of_the_key_for_relative_iris(tmp_path: Path) -> None:
         assert (len(keys) == 1) == same
 
 
-def rewritten(found: Background, content: bytes) -> Path:
+def rewritten(found: OpenedBackground, content: bytes) -> Path:
     path = path_of(found)
     path.write_bytes(content)
     return path
@@ -377,7 +377,7 @@ def planted(folder: Path, sources: Sources) -> Path:
     return real
 
 
-def has_lie(found: Background) -> bool:
+def has_lie(found: OpenedBackground) -> bool:
     return any("nowhere" in term for triple in found.knowledge.background for term in triple)
 
 

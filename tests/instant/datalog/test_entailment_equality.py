@@ -14,7 +14,7 @@ from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.instant import Closer, RuleDispatch
 from dotr.instant.datalog.entailment import Entailment, rule_set
-from dotr.instant.datalog.same_as.classes import SAME
+from dotr.instant.datalog.same_as.expand import SAME
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDF_TYPE, Triple

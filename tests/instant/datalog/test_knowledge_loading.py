@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.evaluation.files.stores import Location
 from dotr.instant.datalog.background.loading import load_graphs, read_graph, syntaxes_of
 from dotr.instant.datalog.background.sources import Reading
 
@@ -240,7 +241,7 @@ def test_turtle_with_the_prefix_prefix_is_turtle(tmp_path: Path) -> None:
 
 def test_search_for_an_opening_is_linear(tmp_path: Path) -> None:
     for text in ("<!-- x -->" * 5_000, "<?x ?>" * 5_000, " " * 50_000, "#\n" * 20_000, "<!DOCTYPE a [ ] " * 3_000):
-        assert syntaxes_of(tmp_path / "g.ttl", text.encode())
+        assert syntaxes_of(Location(str(tmp_path / "g.ttl")), text.encode())
 
 
 def test_contexts_are_declared(tmp_path: Path) -> None:

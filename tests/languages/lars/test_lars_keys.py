@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.languages.lars.keys import LarsKey, lars_key
-from dotr.languages.lars.lars_spread import triples_read
+from dotr.languages.lars.keys import LarsKey, lars_key, triples_read
 from dotr.languages.lars.model import ClassName, EventName, LarsFile, OwnRelation, PropertyName
 from dotr.languages.lars.reading import compile_lars
 from dotr.model.places import Document

@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from dotr.runtimes.monitoring.prometheus import exposition, serve_metrics
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
+from dotr.streams.sinks.batches import ServedCounts
 from dotr.temporal.matching.rule_counts import RuleCounts
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
@@ -54,6 +56,7 @@ PROGRESS = RunProgress(
     321,
     BatchFigures(7, 1_250, 4, 999),
     heartbeat=12_000_000,
+    served=(ServedCounts("http://e/", 3, Counter(events=1), Counter(events=90), Counter(ws=1), Counter({404: 2})),),
 )
 TOTALS = Totals(
     10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3, rules={"Fire": RuleCounts(5, 7, errors={1: 2})}, left_out={("a", "v"): 2}

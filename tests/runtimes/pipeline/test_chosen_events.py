@@ -103,17 +103,26 @@ def test_outputs_on_spark_have_the_same_events(rules: Project) -> None:
     )
     rules.change("c.yaml", "output:\n", doors + "output:\n")
     rules.change("c.yaml", "name: small\n", "name: small\ntime: { unit: us }\n")
-    names = ("all.ndjson", "fire.ndjson", "level.ndjson", "fire.csv", "spread.trig", "fire.nq", "dead")
+    rules.change("c.yaml", OUTPUTS, f"{OUTPUTS}  - {{ of: [doors, Fire, a] }}\n  - {{ of: [a], format: trig }}\n")
+    names = ("all.ndjson", "fire.ndjson", "level.ndjson", "fire.csv", "spread.trig", "fire.nq", "dead", "of.ndjson", "of.trig")
     for engine in ("local", "spark"):
-        moved = [f"output.{number}.path={engine}/{name}" for number, name in enumerate([*names[:4], "all.csv", *names[4:6], "l.parquet"])]
+        moved = [
+            f"output.{number}.path={engine}/{name}"
+            for number, name in enumerate([*names[:4], "all.csv", *names[4:6], "l.parquet", *names[7:]])
+        ]
         options = [*moved, f"dead_letter={engine}/dead", f"spark.checkpoint={engine}/checkpoint", "spark.batch=2"]
         pipeline = build(read_config("c.yaml", options), fresh=False, on_spark=engine == "spark")
         (run_spark if engine == "spark" else run_local)(pipeline, lambda totals: None)
     for name in names:
         header = b"time,rule,event,room\n" if name == "fire.csv" else b""
         here, there = text(rules.folder / "local" / name), text(rules.folder / "spark" / name)
-        if name == "spread.trig":
-            assert b"spread" in there
+        if name == "of.ndjson":
+            assert there == here
+            found = [json.loads(line) for line in there.splitlines()]
+            assert [("event" in each, each["time"]) for each in found if each["time"] == 3] == [(False, 3)] * 2 + [(True, 3)]
+            assert sum("event" not in each for each in found) == 3 + 4
+        elif name.endswith(".trig"):
+            assert b"wasGeneratedBy" in there if name == "spread.trig" else there.count(b"generatedAtTime") == 3
         else:
             assert sorted(there.replace(header, b"").splitlines()) == sorted(here.replace(header, b"").splitlines()), name
     assert b"level" not in text(rules.folder / "spark" / "all.ndjson")

@@ -14,7 +14,7 @@ from dotr.languages.registry import RuleLanguage, of_language
 from dotr.model.places import Document
 from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.sections import Settings, keys_of, schema, schema_problems
-from dotr.syntax.yaml import Location, read_tree
+from dotr.syntax.yaml import KeyPath, read_tree
 from tests.conftest import Project
 
 pytestmark = pytest.mark.core
@@ -64,7 +64,7 @@ def test_missing_keys_have_defaults(tmp_path: Path) -> None:
             "format: ndjson",
             "format: xml",
             4,
-            "input.0.format should be ndjson, trig, nquads, csv, json, text, parquet, turtle, ntriples, jsonld or recording",
+            "input.0.format should be ndjson, trig, nquads, csv, json, text, parquet, turtle, ntriples, jsonld, jelly or recording",
         ),
         ("name: x", "name: x\nknowledge: { entailments: rdfs }", 2, "Did you mean entailment?"),
         ("name: x", "name: x\nname: y", 2, "name is given twice"),
@@ -220,7 +220,7 @@ def test_file_of_another_extension_is_refused_at_its_place(tmp_path: Path, name:
         *[(("input", 0), key, "") for key in ("shape", "id", "title", "wait", "timeout", "type")],
     ],
 )
-def test_hint_for_an_unknown_key_is_what_it_means(section: Location, key: str, meant: str) -> None:
+def test_hint_for_an_unknown_key_is_what_it_means(section: KeyPath, key: str, meant: str) -> None:
     known = keys_of(Settings, section)
     text = f"{{ {key}: x }}"
     for name in reversed(section):

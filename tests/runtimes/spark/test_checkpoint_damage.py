@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Refused
+from dotr.evaluation.files.stores import Location
 from dotr.runtimes.spark.checkpoint.damage import check_logs, failure_in, find_damage
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.checkpoint.standard_input_spool import copied_lines
@@ -41,14 +42,14 @@ def query(tmp_path: Path) -> Path:
     for number in range(2):
         put(folder / "commits" / str(number), COMMIT)
     put(folder / "state/0/0/2.changelog", "x" * 2000)
-    check_logs(folder)
-    assert find_damage(folder, "no such thing") is None
+    check_logs(Location(str(folder)))
+    assert find_damage(Location(str(folder)), "no such thing") is None
     return folder
 
 
 def refusal(query: Path) -> tuple[str, str]:
     with pytest.raises(Refused) as refused:
-        check_logs(query)
+        check_logs(Location(str(query)))
     (found,) = refused.value.diagnostics
     assert found.code == "S114"
     return found.message.replace(str(query), "Q").removeprefix("the checkpoint is damaged: "), found.hint.replace(str(query), "Q")
@@ -100,15 +101,15 @@ def test_damaged_state_of_failed_query_is_named(query: Path) -> None:
     state = query / "state/0/0/2.changelog"
     for data in (b"", b"x" * 1000, b"x" * 1500 + b"y" * 500, b"x" * 2001):
         state.write_bytes(data)
-        found = find_damage(query, "An error occurred while calling o2049.collectToPython.")
+        found = find_damage(Location(str(query)), "An error occurred while calling o2049.collectToPython.")
         assert found is not None
         assert str(state) in found.diagnostics[0].message
     state.unlink()
-    found = find_damage(query, f"java.io.FileNotFoundException: File file:{state} does not exist")
+    found = find_damage(Location(str(query)), f"java.io.FileNotFoundException: File file:{state} does not exist")
     assert found is not None
     assert f"{state} is missing" in found.diagnostics[0].message
     state.with_name(f".{state.name}.crc").unlink(missing_ok=True)  # as Spark removes both
-    assert find_damage(query, "java.io.FileNotFoundException: File file:/elsewhere/2.changelog does not exist") is None
+    assert find_damage(Location(str(query)), "java.io.FileNotFoundException: File file:/elsewhere/2.changelog does not exist") is None
 
 
 @pytest.mark.parametrize("name", ["_metadata/v2/0", "_stateSchema/default/0_1f0c", "1/1.zip", "0/SSTs/000008-3417cb8c.sst"])
@@ -116,31 +117,31 @@ def test_missing_description_of_the_state_is_named(query: Path, name: str) -> No
     """Spark's message names the folder of the operator alone."""
     path = put(query / "state/0" / name, "v2")
     text = f"[STDS_FAILED_TO_READ_OPERATOR_METADATA] Failed to read the operator metadata for checkpointLocation=file:{query}/state/0"
-    assert failure_in(query, text, Path("spark.log")).args[0].startswith("Spark stopped: [STDS_FAILED_TO_READ")
+    assert failure_in(Location(str(query)), text, Path("spark.log")).args[0].startswith("Spark stopped: [STDS_FAILED_TO_READ")
     path.unlink()
-    found = failure_in(query, text, Path("spark.log"))
+    found = failure_in(Location(str(query)), text, Path("spark.log"))
     assert str(found).startswith(f"S114 the checkpoint is damaged: {path} is missing\n")
 
 
 def test_foreign_and_new_files_are_no_damage(query: Path) -> None:
     put(query / "offsets/notes.txt", "mine")
     put(query / "commits/9a", "")
-    check_logs(query)
+    check_logs(Location(str(query)))
     shutil.rmtree(query)
-    check_logs(query)
+    check_logs(Location(str(query)))
 
 
 def test_damaged_journal_is_named(tmp_path: Path) -> None:
     path = tmp_path / "watched.ndjson"
     path.write_text(json.dumps(["a", 0, "in/a"]) + "\n[1, ]\n" + '["a", 1')
     with pytest.raises(Refused, match=r"S114 the checkpoint is damaged: .*watched\.ndjson: its line 2 is no entry"):
-        Journal(tmp_path, {})
+        Journal(Location(str(tmp_path)), {})
     path.write_text(json.dumps(["a", 0, "in/a"]) + "\n")
     with pytest.raises(Refused, match="it does not know file 1 of the input a"):
-        Journal(tmp_path, {}).known("a", 1)
+        Journal(Location(str(tmp_path)), {}).known("a", 1)
     path.write_bytes(b"\xff\xfe]\n")
     with pytest.raises(Refused, match="its line 1 is no entry"):
-        Journal(tmp_path, {})
+        Journal(Location(str(tmp_path)), {})
 
 
 def test_damaged_spool_is_named(tmp_path: Path) -> None:

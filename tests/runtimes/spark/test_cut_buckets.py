@@ -10,7 +10,7 @@ import pytest
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state import bucket as bucket_state
 from dotr.engine.state import pages as paged_state
-from dotr.engine.state import shared_stores
+from dotr.engine.state.pages import replicated_ports
 from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
@@ -93,7 +93,7 @@ def test_replicated_events_are_stored_once_in_a_bucket_of_pages() -> None:
     spec = ProgramSpec((Document("r.dotr", HEADER + REPLICATED),), cut=True)
     run = LayeredRun(spec, 2)
     (layer,) = run.program.layout.layers
-    replicated = sorted(shared_stores.replicated_ports(layer))
+    replicated = sorted(replicated_ports(layer))
     assert len(replicated) == 2
     maker = ChainMaker(7)
     instants = list(by_time(maker.stream(60)).items())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.evaluation.files.stores import Location
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Floor, InputPosition, Offset
@@ -34,8 +35,8 @@ def job_of(topics: KafkaInput, folder: Path) -> Job:
 
 
 def topics_of(topics: KafkaInput, folder: Path, partitions: tuple[Partition, ...] = PARTITIONS) -> IndexedTopics:
-    PartitionJournal(folder).add("k", partitions)
-    return IndexedTopics(job_of(topics, folder), folder)
+    PartitionJournal(Location(str(folder))).add("k", partitions)
+    return IndexedTopics(job_of(topics, folder))
 
 
 def test_partitions_follow_the_other_inputs(tmp_path: Path) -> None:
@@ -66,8 +67,8 @@ def test_offsets_with_floors_or_lost_ranges_have_no_index(tmp_path: Path) -> Non
     idle = padded.positions[2]._replace(floors=(Floor(0, 0, 7),))
     assert not topics.can_be_indexed([Offset(9, (*padded.positions[:2], idle))])
     assert not topics.can_be_indexed([Offset(9, padded.positions[:2])]), "the last partition is new since"
-    PartitionJournal(tmp_path).add_lost(0, LostRange(3, 5))
-    assert not IndexedTopics(job_of(PLAIN, tmp_path), tmp_path).can_be_indexed([])
+    PartitionJournal(Location(str(tmp_path))).add_lost(0, LostRange(3, 5))
+    assert not IndexedTopics(job_of(PLAIN, tmp_path)).can_be_indexed([])
 
 
 def test_a_job_with_an_index_ends_and_one_without_is_live(tmp_path: Path) -> None:

@@ -21,13 +21,12 @@ from dotr.runtimes.spark.planning.planner import scanned_cuts
 from dotr.runtimes.spark.tasks.inputs import admit, range_files
 from dotr.streams.formats.csv import rows as csv_rows
 from dotr.streams.formats.csv.map import compile_map
-from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
 from dotr.streams.formats.json.map import compile_map_of
 from dotr.streams.lateness import TimeFilter
 from dotr.streams.merge.bounded import merged
 from dotr.streams.records import Format, InputFile
-from dotr.syntax.turtle.graphs import read_turtle
+from dotr.syntax.turtle.graphs import TurtleReader
 from tests.support.judged_inputs import BROKEN, GOOD, TIMELESS, expected_reasons, written
 
 pytestmark = pytest.mark.core
@@ -105,11 +104,12 @@ def parsed_of(form: Format, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
     match form:
         case Format.NDJSON:
 
-            def counted(document: str, text: str, *settings: object) -> tuple[Triple, ...]:
+            def counted(reader: TurtleReader, text: str) -> tuple[Triple, ...]:
                 found.append(int(text.split()[-2]) if " " in text else -1)
-                return read_turtle(document, text)
+                return read(reader, text)
 
-            monkeypatch.setattr(ndjson, "read_turtle", counted)
+            read = TurtleReader.read
+            monkeypatch.setattr(TurtleReader, "read", counted)
         case Format.CSV:
 
             def counting(spec: InputFile, header: Sequence[str]) -> Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dotr.evaluation.files.stores import Location
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Cut, InputPosition, Offset
@@ -176,19 +177,19 @@ def test_points_order_by_file_and_offset() -> None:
 
 
 def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, {})
+    journal = Journal(Location(str(tmp_path)), {})
     for name in ("a", "b", "c"):
         (tmp_path / name).touch()
     a, b, c, d = (FoundFile.at(str(tmp_path / name)) for name in "abcd")
     journal.add("x", [a, b])
     journal.add("x", [c])
     (tmp_path / NAME).write_text((tmp_path / NAME).read_text() + '["x", 3, "cut o')
-    again = Journal(tmp_path, {"x": 2})
+    again = Journal(Location(str(tmp_path)), {"x": 2})
     assert (again.files, again.next) == (journal.files, {"x": 3})
     again.add("x", [d])
     for name in ("a", "b", "c"):
         (tmp_path / name).unlink()
-    last = Journal(tmp_path, {"x": 2})  # c is not read to its end: a reader will report that it is missing
+    last = Journal(Location(str(tmp_path)), {"x": 2})  # c is not read to its end: a reader will report that it is missing
     assert (last.files, last.next) == ({"x": {2: c, 3: d}}, {"x": 4})
     assert len((tmp_path / NAME).read_text().splitlines()) == 2
 

@@ -14,13 +14,15 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Refused
-from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
+from dotr.model.stream import Reason
+from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool, receiving
 from dotr.streams.connectors.receivers import MessageQueue, deliver
 from dotr.streams.formats.segments import (
     DRAINED,
     MAGIC,
     PUBLISHED,
     RECEIVED,
+    SPOOL_END,
     Segments,
     encode_frame,
     last_place,
@@ -29,7 +31,8 @@ from dotr.streams.formats.segments import (
     spool_folder,
 )
 from dotr.streams.merge.feeds import BEGIN, InputPoint, SegmentsFeed, open_segment
-from dotr.streams.records import Format, Inbox, InputFile, Message, Record
+from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.records import AllEnded, Format, Inbox, InputFile, Message, Record
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.core
@@ -93,6 +96,18 @@ def test_messages_are_read_while_they_arrive_and_after_restarts(tmp_path: Path) 
     assert list(segment_names(tmp_path).values()) == ["000000000000-000000000001.messages", "000000000001-000000000005.messages"]
 
 
+def test_earlier_messages_are_those_of_the_segments_the_newest_first(tmp_path: Path) -> None:
+    with opened(tmp_path, 1 << 20) as spool:
+        assert list(spool.earlier()) == []
+        for number in range(8):
+            assert deliver(spool, [message(number, 100_000)], 10)
+    with opened(tmp_path, 1 << 20) as spool:
+        found = [[each.place for each in messages] for messages in spool.earlier()]
+    assert sorted(place for places in found for place in places) == list(range(1, 9))
+    assert len(found) > 1
+    assert [places[0] for places in found] == sorted([places[0] for places in found], reverse=True)
+
+
 def test_written_form_of_messages() -> None:
     """Messages in checkpoints of earlier releases stay readable."""
     assert (MAGIC, PUBLISHED, RECEIVED, str(spool_folder(Path("cp"), "a b"))) == (b"dotr msg", "published", "received", "cp/spool/of-a%20b")
@@ -100,9 +115,79 @@ def test_written_form_of_messages() -> None:
     assert encode_frame(Message(b"x", 7, received=12)).hex() == plain
     described = Message(b"x", 7, 5, 12, b"k", (("h", b"v"),), "t", 3)
     assert encode_frame(described)[36:] == b'["aw==", [["h", "dg=="]], "t", 3]x'
+    told = Message(b"x", 7, why="gone", reason=Reason.LOST)
+    assert encode_frame(told)[36:] == b'[null, [], "", 0, "gone", "lost"]x'
     assert LIKE.to_json() == InputFile("in", LIKE.path, Format.NDJSON).to_json()
     framed = replace(LIKE, framed=True)
     assert InputFile.from_json(framed.to_json()) == framed
+
+
+def test_dead_letters_among_messages(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        assert deliver(
+            spool, [Message(b"", 0, key=b"7", why="gone", reason=Reason.LOST), message(5), Message(b"\xff", 0, why="no text")], 10
+        )
+    found = [(record.line, record.reason.value, record.why, record.raw) for record in read_all(tmp_path) if record.time is None]
+    assert found == [(1, "lost", "gone", b""), (3, "unreadable", "no text", b"\xff")]
+
+
+def test_last_message_of_earlier_runs(tmp_path: Path) -> None:
+    """A run that was killed before its first message leaves a segment without one, in whose place the one before stays."""
+    with opened(tmp_path) as spool:
+        assert spool.last is None
+        send(spool, 5, 6)
+    (tmp_path / "000000000001-000000000003.messages").write_bytes(MAGIC)
+    for _ in range(2):
+        with opened(tmp_path) as spool:
+            assert spool.last is not None
+            assert (spool.last.place, spool.last.body) == (2, message(6).body)
+    with opened(tmp_path) as spool:
+        send(spool, 7)
+    with opened(tmp_path) as spool:
+        assert spool.last is not None
+        assert spool.last.place == 3
+    assert places(read_all(tmp_path)) == [(1, 5), (2, 6), (3, 7)]
+
+
+def test_end_of_what_is_sent(tmp_path: Path) -> None:
+    """Readers end behind the last message, and the sender is not asked again."""
+    feed, receiver = SegmentsFeed(Segments(LIKE, tmp_path)), SilentReceiver()
+    with opened(tmp_path) as spool:
+        spool.receiver = receiver
+        send(spool, 5)
+        assert places(read(feed)) == [(1, 5)]
+        assert (feed.ended, spool.has_ended) == (False, False)
+        assert spool.offer([message(6)], lambda: None)
+        receiver.ended = True
+        until = time.monotonic() + PATIENCE
+        while not spool.has_ended:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert places(read(feed)) == [(2, 6)]
+    assert feed.ended
+    feed.close()
+    source = SilentSource()
+    with receiving([GrowingInput(LIKE, source=source)], tmp_path.parent / "other") as reception:
+        assert reception.receivers == {"in": source.made[0]}
+    folder = spool_folder(tmp_path.parent / "other", "in")
+    (folder / SPOOL_END).touch()
+    with receiving([GrowingInput(LIKE, source=source)], tmp_path.parent / "other") as reception:
+        assert (reception.receivers, len(source.made)) == ({}, 1)
+        with pytest.raises(AllEnded):
+            reception.first_has_dates()
+
+
+class SilentSource:
+    """A source of receivers, which are counted."""
+
+    address = "http://h"
+
+    def __init__(self) -> None:
+        self.made: list[SilentReceiver] = []
+
+    def receiver(self) -> SilentReceiver:
+        self.made.append(SilentReceiver())
+        return self.made[-1]
 
 
 def test_reading_continues_at_any_position(tmp_path: Path) -> None:
@@ -259,6 +344,7 @@ class SilentReceiver:
 
     def __init__(self) -> None:
         self.drained = True
+        self.ended = False
 
     def is_drained(self) -> bool:
         return self.drained

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from dotr.commands import main
+from dotr.evaluation.files.stores import Location
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
@@ -80,7 +81,7 @@ def processes() -> Iterator[tuple[int, Path]]:
 def lose_a_worker(folder: Path, killed: list[int]) -> None:
     """Kill a worker and its executor with -9, once the job has written a batch on the cluster."""
     deadline = time.monotonic() + PATIENCE
-    while last_number(folder / OUT / "checkpoint/query-1/commits") is None and time.monotonic() < deadline:
+    while last_number(Location(str(folder / OUT / "checkpoint/query-1/commits"))) is None and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid, place in processes():
         if place.is_relative_to(folder / "out/one"):

@@ -27,6 +27,21 @@ def test_run_that_rejects_every_record_fails(project: Project) -> None:
     assert project.dotr("run", "c.yaml", *SETTINGS).code == 0, "this one read nothing"
 
 
+def test_checkpoint_is_on_the_disk_where_a_cluster_has_another_file_system(project: Project) -> None:
+    """As on YARN, whose default is HDFS: a path is one on the disk, for Spark's part of the checkpoint as for ours."""
+    from pyspark.sql import SparkSession
+
+    project.write("a.ndjson", ndjson(3))
+    session = SparkSession.builder.getOrCreate()
+    session.conf.set("fs.defaultFS", "viewfs://nowhere/")
+    try:
+        answer = project.dotr("run", "c.yaml", *SETTINGS)
+    finally:
+        session.conf.unset("fs.defaultFS")
+    assert answer.code == 0, answer
+    assert Path("ck/query/commits/0").exists()
+
+
 def test_plan_of_batch_without_closed_instants(project: Project) -> None:
     """A batch may have dead letters alone, and close no instant."""
     project.write("a.ndjson", ndjson(1))

@@ -1,4 +1,4 @@
-"""Turtle, N-Triples, JSON-LD, Parquet and logs of RDF messages on Spark: batches that end between messages, and inside of those with
+"""Turtle, N-Triples, JSON-LD, Jelly, Parquet and logs of RDF messages on Spark: batches that end between messages, and inside of those with
 several graphs, give the output and the dead letters of a run in process.
 """
 
@@ -13,6 +13,11 @@ import pytest
 from pyarrow import parquet
 
 from dotr.commands import main
+from dotr.model.time import Clock
+from dotr.streams.formats.rdf.jelly_frames import FrameEncoder, delimited
+from dotr.streams.formats.rdf.named_graphs import NamedGraph
+from dotr.streams.formats.reading import Reader
+from dotr.streams.records import Format, InputFile, Record
 
 pytestmark = pytest.mark.spark
 
@@ -35,9 +40,10 @@ input:
   - { name: trig, format: trig, path: log.trig }
   - { name: nquads, format: nquads, path: log.nq, time: ":at" }
   - { name: jsonld, format: jsonld, path: a.jsonl, contexts: { "http://c/": context.jsonld } }
+  - { name: jelly, format: jelly, path: a.jelly, lateness: 3 s }
   - { name: csv, format: csv, path: a.csv, columns: [t, room, temp], time: t, map: ":{room} :temp {temp} ." }
   - { name: parquet, format: parquet, path: a.parquet, time: t, map: ":{of.room} :temp {temp} ; :no {$number} ." }
-output: [ { path: out } ]
+output: [ { path: out }, { format: jelly, path: out-jelly }, { format: jsonld, path: out-jsonld } ]
 dead_letter: dead
 spark: { master: "local[2]", checkpoint: ck, batch: 60 }
 """
@@ -80,17 +86,44 @@ def write_inputs() -> None:
     at = pa.array([None if n % 23 == 7 else n for n in range(60)])
     parquet.write_table(pa.table({"t": at, "of": of, "temp": [temp(n) for n in range(60)]}), "a.parquet", row_group_size=7)
     Path("a.csv").write_text("".join(f"{n},c{n % 3},{temp(n)}\n" for n in range(60)))
+    write_jelly()
+
+
+def write_jelly() -> None:
+    """Frames that use the names of those before; one has no triples, the last one is cut off."""
+    encoder = FrameEncoder(Clock())
+    graphs: list[NamedGraph] = []
+    for n in range(60):
+        triple = f"<http://e/l{n % 3}>", "<http://e/temp>", f'"{temp(n)}"^^{INTEGER}'
+        graphs.append(NamedGraph(f"<http://e/g{n}>", (n - 5 * (n % 20 == 19)) * 1_000_000, "", (triple,)))
+    frames = [delimited(encoder.frame(graph)) for graph in graphs]
+    frames.insert(30, delimited(encoder.frame(graphs[0]._replace(name="<http://e/gx>", triples=()))))
+    Path("a.jelly").write_bytes(b"".join(frames) + frames[-1][:-1])
 
 
 def test_batches_end_between_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_inputs()
-    assert_spark_agrees()
+    assert_spark_agrees("output.1.path=local.jelly", "output.2.path=local.jsonld")
+    for form in ("jelly", "jsonld"):
+        written = [file.read_bytes() for file in sorted(Path(f"out-{form}").glob(f"*.{form}"))]
+        assert len(written) > 4
+        contents = b"".join(written), Path(f"local.{form}").read_bytes()
+        on_spark, local = [[(record.time, record.element) for record in read(form, content)] for content in contents]
+        assert on_spark == local
+        assert len(local) == len(Path("local").read_text().splitlines())
 
 
-def assert_spark_agrees() -> None:
+def read(form: str, content: bytes) -> list[Record]:
+    Path("again").write_bytes(content)
+    with Reader(InputFile("in", "again", Format(form))) as reader:
+        return list(reader.records())
+
+
+def assert_spark_agrees(*settings: str) -> None:
     """Runs of c.yaml in process and on Spark, in several batches, with equal output and dead letters."""
-    assert main(["run", "c.yaml", "--engine", "local", "--quiet", "--set", "output.0.path=local", "--set", "dead_letter=rejected"]) == 0
+    options = [word for each in ("output.0.path=local", "dead_letter=rejected", *settings) for word in ("--set", each)]
+    assert main(["run", "c.yaml", "--engine", "local", "--quiet", *options]) == 0
     assert main(["run", "c.yaml", "--engine", "spark", "--quiet"]) == 0
     batches = sorted(Path("out").glob("*.ndjson"))
     assert len(batches) > 4

@@ -1,4 +1,5 @@
-"""HTTP in and out on Spark: all processes killed while messages arrive, and the same command given again, in this process."""
+"""HTTP and server-sent events in, HTTP out on Spark: all processes killed while messages arrive, and the same command given again, in
+this process."""
 
 from __future__ import annotations
 
@@ -13,8 +14,12 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from dotr.commands import main
+from tests.support.event_pages import ROOT as STREAM
+from tests.support.event_pages import Site, member, relation
+from tests.support.event_server import event_server, events
 from tests.support.hostile_server import answer, hostile_server, silent
 from tests.support.http_server import post_server
 from tests.support.interrupted import run_until
@@ -99,14 +104,26 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
     monkeypatch.chdir(tmp_path)
     port = free_port()
     texts = lines(range(100, 160))
+    published = [text.replace(":s", ":e") for text in lines(range(95, 158))]
     (tmp_path / "a.ndjson").write_text("\n".join(texts) + "\n")
-    write(tmp_path, "file", "path: a.ndjson", "{ path: file/out.ndjson }")
+    (tmp_path / "b.ndjson").write_text("\n".join(published) + "\n")
+    second = "}\n  - { name: b, format: ndjson,"
+    write(tmp_path, "file", f"path: a.ndjson {second} path: b.ndjson", "{ path: file/out.ndjson }")
     assert main(["run", "file.yaml", "--engine", "local", "--quiet"]) == 0
     expected = [each for each in (tmp_path / "file/out.ndjson").read_text().splitlines(keepends=True) if json.loads(each)["time"] < 159]
     assert len(expected) > 40
-    with post_server(lambda number, request: 503 if number % 4 == 1 else 200) as server:
+
+    async def publish(number: int, request: web.Request) -> web.StreamResponse:
+        """The events behind the last one: some of them, and no more; for the next run the others, and the end."""
+        first = int(request.headers.get("Last-Event-ID", "0"))
+        chosen = published[first:] if number else published[:30]
+        parts = [f"id: {first + n}\ndata: {text}\n\n" for n, text in enumerate(chosen, 1)]
+        return await events(request, *parts, "event: end\n\n" if number else "", close=False)
+
+    with post_server(lambda number, request: 503 if number % 4 == 1 else 200) as server, event_server(publish) as publisher:
         outputs = f"{{ path: http/out }}, {{ http: {{ url: '{server.url}/out' }} }}"
-        write(tmp_path, "http", f"http: {{ listen: '127.0.0.1:{port}/in' }}", outputs)
+        source = f"http: {{ listen: '127.0.0.1:{port}/in' }} {second} sse: {{ url: '{publisher.url()}' }}"
+        write(tmp_path, "http", source, outputs)
         run = start(tmp_path, "http")
         try:
             for text in texts[:15]:  # before there is a batch
@@ -125,6 +142,7 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
             until(lambda: len(server.text().splitlines()) >= len(expected), tmp_path)
 
         assert run_until(["run", "http.yaml", "--engine", "spark"], rest) == 0
+        assert [each.get("Last-Event-ID") for each in publisher.requests] == [None, "30"]
     assert batches(tmp_path, "http/out") == "".join(expected)
     assert server.text() == "".join(expected)
     by_key: dict[str, set[bytes]] = {}
@@ -152,3 +170,30 @@ def test_run_stops_while_the_server_is_silent_and_posts_the_batch_again(
         assert main(words) == 0
     keys = [head.partition(b"Idempotency-Key: ")[2].split(b"\r\n")[0] for head in server.requests]
     assert keys == [b"web/0/0"] * 2
+
+
+@pytest.mark.usefixtures("spark")
+def test_members_of_an_event_stream_come_once_over_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    site = Site()
+    site.put("/ldes", STREAM + relation("/1", 3) + member("b", 2) + member("a", 1) + ":s tree:member :none . :none a :A .")
+    site.put("/1", member("d", 3) + member("c", 3))
+    rules = "PREFIX : <http://e/>\nrule R define Out = [ [] :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] with Out.?x = A.?x\n"
+
+    def found() -> list[tuple[object, object]]:
+        text = "".join(each.read_text() for each in sorted(tmp_path.glob("spark/out/0*")))
+        return [(each["time"], each["attributes"]) for each in map(json.loads, text.splitlines())]
+
+    with event_server(site.answer) as server:
+        write(tmp_path, "spark", f'ldes: {{ url: "{server.url("/ldes")}", poll: 1 s }}', "{ path: spark/out }")
+        config = tmp_path / "spark.yaml"
+        config.write_text(config.read_text().replace("format: ndjson", "format: turtle"))
+        (tmp_path / "r.dotr").write_text(rules)
+        assert run_until(["run", "spark.yaml", "--quiet"], lambda: until(lambda: len(found()) == 2, tmp_path)) == 0
+        site.put("/1", "".join(member(*each) for each in (("d", 3), ("e", 3), ("c", 3), ("f", 4), ("g", 5))))
+        assert run_until(["run", "spark.yaml", "--quiet"], lambda: until(lambda: len(found()) == 6, tmp_path)) == 0
+    second = "1970-01-01T00:00:0{}Z".format
+    expected = ((1, "a"), (2, "b"), (3, "c"), (3, "d"), (3, "e"), (4, "f"))
+    assert found() == [(second(at), {"x": f"<http://e/{name}>"}) for at, name in expected]
+    [letter] = [json.loads(line) for line in "".join(each.read_text() for each in tmp_path.glob("spark/dead.ndjson/0*")).splitlines()]
+    assert (letter["reason"], letter["file"]) == ("unreadable", server.url("/ldes"))

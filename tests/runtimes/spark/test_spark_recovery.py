@@ -21,6 +21,7 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.evaluation.files.stores import Location
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock
@@ -64,7 +65,7 @@ def test_late_worker_is_no_restart_to_tests(monkeypatch: pytest.MonkeyPatch, tmp
     ends = [LATE, None]
     monkeypatch.setattr(query, "_run", lambda *arguments: ends.pop(0))
     monkeypatch.setattr(query, "_RESTART_DELAY_SECONDS", 0.0)
-    query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"))  # type: ignore[arg-type]
+    query.run_query(None, sink(), Location(str(tmp_path)), Path("spark.log"))  # type: ignore[arg-type]
     assert not ends
 
 
@@ -96,7 +97,7 @@ class TestFailedQuery:
 
             monkeypatch.setattr(query, "_run", once)
             monkeypatch.setattr(query, "_RESTART_DELAY_SECONDS", 0.0)
-            query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, restarts)  # type: ignore[arg-type]
+            query.run_query(None, sink(), Location(str(tmp_path)), Path("spark.log"), None, restarts)  # type: ignore[arg-type]
             return found
 
         return run
@@ -132,7 +133,7 @@ class TestFailedQuery:
         monkeypatch.setattr(query, "_start", start)
         monkeypatch.setattr(query, "_RESTART_DELAY_SECONDS", 0.0)
         with pytest.raises(RunFailed, match="Timed out"):
-            query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, 1)  # type: ignore[arg-type]
+            query.run_query(None, sink(), Location(str(tmp_path)), Path("spark.log"), None, 1)  # type: ignore[arg-type]
         assert errors == []
 
     def test_late_worker_is_not_counted(self, tries: Callable[..., list[int]], caplog: pytest.LogCaptureFixture) -> None:
@@ -169,7 +170,7 @@ class TestFailedQuery:
 
         monkeypatch.setattr(query, "_run", run)
         with pytest.raises(KeyboardInterrupt):
-            query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"))  # type: ignore[arg-type]
+            query.run_query(None, sink(), Location(str(tmp_path)), Path("spark.log"))  # type: ignore[arg-type]
         assert caplog.messages == [
             "Spark was lost while the run stopped (Answer from Java side is empty). The same command does a batch anew that is not whole."
         ]

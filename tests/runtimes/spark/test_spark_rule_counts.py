@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dotr.commands import main
+from dotr.evaluation.files.stores import Location
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
@@ -109,7 +110,7 @@ def test_counts_on_spark_are_those_in_process(rules: str, others: list[str], fol
         assert expected.rules["Falls"].errors.keys() == expected.rules["Rises"].errors.keys() == {1}
     assert rule_lines(capsys, "spark.yaml", "--rules") == lines
     assert joined(sorted((folder / "out").iterdir())) == (folder / "local.ndjson").read_text()
-    stored = read_totals(folder / "ck")
+    stored = read_totals(Location(str(folder / "ck")))
     assert stored is not None
     assert stored.totals == expected
     assert stored.totals.rules == expected.rules != {}

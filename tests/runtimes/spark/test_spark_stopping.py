@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
+from dotr.evaluation.files.stores import Location
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.runtimes.spark.exchange.rows import RowKind, encode_firings
@@ -33,7 +34,7 @@ def checkpoint(tmp_path: Path) -> Path:
 def finished(checkpoint: Path, patience: float, times: int = 1) -> bool:
     interrupted = _Interrupts()
     interrupted.count = times
-    return _finish_batch(cast(StreamingQuery, Query()), checkpoint, interrupted, patience)
+    return _finish_batch(cast(StreamingQuery, Query()), Location(str(checkpoint)), interrupted, patience)
 
 
 def test_stop_waits_for_the_batch_under_way(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

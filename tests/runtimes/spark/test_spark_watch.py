@@ -22,6 +22,7 @@ from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.figures.status import status_of
+from tests.support.interrupted import run_until
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
@@ -232,3 +233,27 @@ def test_files_that_go_on_are_copied_to_the_checkpoint(
         ("unreadable", "d/a.csv", 5, "broken"),
         ("unreadable", "d/a.csv", 8, "6"),
     ]
+
+
+@pytest.mark.usefixtures("spark")
+def test_replay_in_rounds_continues_where_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.dotr").write_text(RULES)
+    (tmp_path / "a.ndjson").write_text("".join(f'{{"time": {at}, "graph": "[] :v {at} ."}}\n' for at in (1, 3, 9)))
+    replayed = '"a.ndjson", pace: 20, replay: { every: 10 s }'
+    (tmp_path / "c.yaml").write_text(CONFIG.replace('"d/*.ndjson", watch: true, settle: 0 s', replayed).replace(", trigger: 1.5 s", ""))
+
+    def times() -> list[int]:
+        return [int(str(each["time"])) for each in read(tmp_path, "out.ndjson")]
+
+    before = int(time.time())
+    assert run_until(["run", "c.yaml", "--quiet"], lambda: until(lambda: len(times()) > 2)) == 0
+    first, begun = times(), int(time.time())
+    assert run_until(["run", "c.yaml", "--quiet"], lambda: until(lambda: len(times()) > len(first) + 2)) == 0
+    found = times()
+    assert before <= found[0] - 2 <= begun
+    # 3 follows 1 by two seconds, and 1 of the next round follows 9.
+    assert found == [found[0] + 10 * (n // 2) + (0 if n % 2 == 0 else 8) for n in range(len(found))]
+    with pytest.raises(Refused, match=r"its replay has another start or rounds of another length \(replay\) than when it was made"):
+        run(tmp_path, "input.0.replay.every=11 s")
+    assert main(["why", "c.yaml", "--rule", "R", "--at", str(found[0])]) == 0, "the checkpoint has the start"

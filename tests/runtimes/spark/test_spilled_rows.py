@@ -14,6 +14,7 @@ from dotr.runtimes.spark.exchange.rows import RowKind, decode_firings
 from dotr.runtimes.spark.exchange.spilled_rows import (
     DEAD_LETTERS,
     FIRINGS,
+    RunPlace,
     SpillBuffer,
     SpilledDeadLetters,
     blocks,
@@ -21,7 +22,7 @@ from dotr.runtimes.spark.exchange.spilled_rows import (
     read_run,
     remove_runs,
     run_folder,
-    run_path,
+    run_place,
     write_run,
 )
 
@@ -49,18 +50,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(st.lists(st.lists(st.lists(_FIRINGS, max_size=9), max_size=4), max_size=3), st.integers(1, 9), st.integers(2, 5))
 def test_runs_merge_into_output_order(folder: Path, found: list[list[list[Firing]]], run: int, most: int) -> None:
     held: list[Firing] = []
-    runs: list[Path] = []
+    runs: list[RunPlace] = []
     for bucket in found:
         waiting = SpillBuffer(FIRINGS, job(folder), run)
         for step in bucket:
             waiting.add(step, len(step))
         for line in waiting.rows(-1):
             if line.kind == RowKind.RUN:
-                runs.append(run_path(line.payload))
+                runs.append(run_place(line.payload))
                 assert len(list(read_run(FIRINGS, runs[-1]))) == line.time >= 1
             else:
                 held += decode_firings(line.payload)
-                assert not run_path(line.payload).exists()
+                place = run_place(line.payload)
+                assert isinstance(place, Path)
+                assert not place.exists()
     everything = sorted([firing for bucket in found for step in bucket for firing in step], key=output_order)
     assert [output_order(firing) for firing in merge_runs(FIRINGS, held, runs, most)] == [output_order(firing) for firing in everything]
     remove_runs(run_folder(job(folder)))
@@ -96,6 +99,6 @@ def test_dead_letters_are_ordered_by_line(tmp_path: Path) -> None:
     lines = letters.rows(-1)
     assert {line.kind for line in lines} == {RowKind.DEAD_RUN}
     assert [line.time for line in lines] == [496, 496, 9]
-    again = list(merge_runs(DEAD_LETTERS, [], [run_path(line.payload) for line in lines], 2))
+    again = list(merge_runs(DEAD_LETTERS, [], [run_place(line.payload) for line in lines], 2))
     assert again == sorted(found, key=lambda letter: (letter.input, letter.line))
     assert letters.counted == {Reason.UNREADABLE: 1_001}

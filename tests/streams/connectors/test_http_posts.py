@@ -20,7 +20,9 @@ from dotr.streams.connectors.http import sink as http_posts
 from dotr.streams.connectors.http.addresses import HttpDestination
 from dotr.streams.connectors.http.http_client import ConnectionLost, NeverAccepted, PostClient
 from dotr.streams.connectors.http.sink import PostedBatches, PostedEvents
+from dotr.streams.formats.messages import message_decoder
 from dotr.streams.formats.writing import StreamFormat
+from dotr.streams.records import Format, InputFile, Message
 from dotr.streams.sinks.batches import check_nothing
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.files import WriteFailed
@@ -81,6 +83,25 @@ class TestBatches:
             one, other = server.accepted
             assert one.body
             assert (one.body, one.key, one.headers["Content-Type"]) == (other.body, other.key, other.headers["Content-Type"])
+
+    @pytest.mark.parametrize("form", [StreamFormat.JSONLD, StreamFormat.JELLY])
+    def test_body_is_read_as_a_message_of_its_content_type(self, form: StreamFormat) -> None:
+        """All elements of a batch, also of an event that a batch in process has alone."""
+        decode = message_decoder(InputFile("in", "", Format(form.value)))
+
+        def times(request: Posted) -> list[int | None]:
+            content = request.headers["Content-Type"].encode()
+            return [record.time for record in decode(Message(request.body, 0, headers=(("content-type", content),)), True)]
+
+        with post_server() as server:
+            sink = PostedBatches(destination(server), form, TERMS, "1d")
+            sink.open(check_nothing)
+            sink.write_batch(7, [[firing(1), firing(2)], [], [firing(3)]], check_nothing)
+            sink.close()
+            with PostedEvents(destination(server), form, TERMS, check_nothing) as posted:
+                posted.write_items([firing(4)])
+                posted.flush()
+            assert list(map(times, server.accepted)) == [[firing(number).time for number in (1, 2, 3)], [firing(4).time]]
 
     def test_csv_has_its_header_in_each_batch(self) -> None:
         with post_server() as server:

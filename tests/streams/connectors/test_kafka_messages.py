@@ -11,11 +11,13 @@ from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.streams.connectors.kafka.feed import record_decoder, time_decoder
-from dotr.streams.connectors.kafka.writing import murmur2, partitioner
+from dotr.streams.connectors.kafka.producing import murmur2, partitioner
+from dotr.streams.formats.rdf.jelly_frames import FrameDecoder
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.records import ElementMap, Format, InputFile, Record
 from dotr.streams.sinks.events import OutputTerms
-from dotr.streams.sinks.messages import MessageFormat, OutgoingMessage, dead_letter_encoder, event_encoder
+from dotr.streams.sinks.messages import MessageFormat, OutgoingMessage, dead_letter_encoder
+from tests.support.outputs import numbering_encoder
 
 pytestmark = pytest.mark.core
 
@@ -28,7 +30,7 @@ FIRINGS = [
 
 def messages(form: StreamFormat, key: str | None = "room") -> list[OutgoingMessage]:
     terms = OutputTerms(Clock(), ["room"], {"": "http://e/"}, "fire/1")
-    encode = event_encoder(MessageFormat(form, terms, key))
+    encode = numbering_encoder(MessageFormat(form, terms, key))
     return [message for block in (FIRINGS[:1], FIRINGS[1:]) for message in encode(block)]
 
 
@@ -71,6 +73,8 @@ def test_key_is_the_attribute_in_ntriples_or_none() -> None:
         (StreamFormat.NDJSON, b"application/x-ndjson", None),
         (StreamFormat.TRIG, b"application/trig", b"application/trig"),
         (StreamFormat.NQUADS, b"application/n-quads", b"application/n-quads"),
+        (StreamFormat.JSONLD, b"application/ld+json", b"application/ld+json"),
+        (StreamFormat.JELLY, b"application/x-jelly-rdf", b"application/x-jelly-rdf"),
         (StreamFormat.CSV, b"text/csv", None),
     ],
 )
@@ -81,10 +85,20 @@ def test_headers_have_the_format(form: StreamFormat, content: bytes, rdf: bytes 
         assert headers.get("RDF-Message-Content-Type") == rdf
 
 
-@pytest.mark.parametrize("form", [StreamFormat.TRIG, StreamFormat.NQUADS])
+RDF_TEXTS = {
+    StreamFormat.TRIG: pyoxigraph.RdfFormat.TRIG,
+    StreamFormat.NQUADS: pyoxigraph.RdfFormat.N_QUADS,
+    StreamFormat.JSONLD: pyoxigraph.RdfFormat.JSON_LD,
+}
+
+
+@pytest.mark.parametrize("form", [*RDF_TEXTS, StreamFormat.JELLY])
 def test_each_rdf_message_is_self_contained(form: StreamFormat) -> None:
-    format_ = {StreamFormat.TRIG: pyoxigraph.RdfFormat.TRIG, StreamFormat.NQUADS: pyoxigraph.RdfFormat.N_QUADS}[form]
-    counts = [len(list(pyoxigraph.parse(message.body, format=format_))) for message in messages(form)]
+    bodies = [message.body for message in messages(form)]
+    if form is StreamFormat.JELLY:
+        counts = [FrameDecoder(1 << 20).nquads(body).count("\n") for body in bodies]
+    else:
+        counts = [len(list(pyoxigraph.parse(body, format=RDF_TEXTS[form]))) for body in bodies]
     assert counts == [3, 3, 2]  # time, rule, and the triples of the graph
 
 

@@ -28,11 +28,16 @@ LIKE = InputFile("site", "mqtt://localhost", Format.NDJSON)
 class Inbox:
     """Inbox in memory. `stores`: messages count as stored at once; `most`: limit of its messages."""
 
+    last: Message | None = None
+
     def __init__(self, *, stores: bool = True, most: int = 1 << 20) -> None:
         self.messages: list[Message] = []
         self.waiting: list[Callable[[], None]] = []
         self.stores = stores
         self.most = most
+
+    def earlier(self) -> Iterator[list[Message]]:
+        return iter(())
 
     def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
         if len(self.messages) + len(messages) > self.most:

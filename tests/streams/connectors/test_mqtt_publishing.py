@@ -22,13 +22,14 @@ from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import check_nothing
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.files import WriteFailed
-from dotr.streams.sinks.messages import MessageFormat, event_encoder
+from dotr.streams.sinks.messages import MessageFormat
 from tests.support.mosquitto import Mosquitto, wait_until
+from tests.support.outputs import numbering_encoder
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.mosquitto
 
-ENCODER = partial(event_encoder, MessageFormat(StreamFormat.CSV, OutputTerms(Clock(), ["x"], pipeline="fire")))
+ENCODER = partial(numbering_encoder, MessageFormat(StreamFormat.CSV, OutputTerms(Clock(), ["x"], pipeline="fire")))
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from dotr.model.time import Clock
 from dotr.runtimes.external_sort import decode_firings, encode_firings
 from dotr.streams.formats.writing import StreamFormat, compile_writer
 from dotr.streams.sinks.events import OutputTerms
-from dotr.streams.sinks.messages import MessageFormat, event_encoder
+from dotr.streams.sinks.messages import MessageFormat
 from dotr.streams.sinks.parquet import ParquetFile
+from tests.support.outputs import numbering_encoder
 
 pytestmark = pytest.mark.core
 
@@ -51,7 +52,7 @@ def test_parquet_leaves_out_events_without_graph(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [StreamFormat.NDJSON, StreamFormat.TRIG, StreamFormat.NQUADS, StreamFormat.CSV])
 def test_messages_in_other_formats_than_ndjson_leave_out_events_without_graph(form: StreamFormat) -> None:
-    encode = event_encoder(MessageFormat(form, OutputTerms(Clock(), ["tag"], pipeline="p")))
+    encode = numbering_encoder(MessageFormat(form, OutputTerms(Clock(), ["tag"], pipeline="p")))
     ordinals = [message.ordinal for message in encode([EMPTY, WITHOUT, WHOLE])]
     assert ordinals == ([0, 1, 2] if form is StreamFormat.NDJSON else [0, 2])
 

@@ -17,10 +17,10 @@ from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.streams.connectors.receivers import MessageQueue
-from dotr.streams.formats.json import paths
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts
-from dotr.streams.formats.json.paths import ItemFinder, parse_path
 from dotr.streams.formats.json.records import DECODER
+from dotr.streams.formats.mapping import json_paths as paths
+from dotr.streams.formats.mapping.json_paths import ItemFinder, parse_path
 from dotr.streams.formats.messages import item_decoder, message_decoder
 from dotr.streams.formats.reading import Reader, check_input
 from dotr.streams.formats.segments import MAGIC, SegmentReader, encode_frame

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dotr.evaluation.files.stores import Location
 from dotr.model.stream import DeadLetter
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import AppearingFiles, FilesFeed
@@ -150,7 +151,7 @@ def test_changes_are_numbered_by_the_journal(tmp_path: Path) -> None:
     growing = GrowingInput(InputFile("in", "", Format.NDJSON), str(tmp_path / "d/*"))
 
     def started() -> JournaledFiles:
-        return JournaledFiles(growing, Journal(tmp_path, {}), (), watching=True, clock=clock().__next__)
+        return JournaledFiles(growing, Journal(Location(str(tmp_path)), {}), (), watching=True, clock=clock().__next__)
 
     files = started()
     first = files.file(0)

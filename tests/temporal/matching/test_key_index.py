@@ -17,8 +17,7 @@ from dotr.evaluation.expressions.values.terms import NUMERIC
 from dotr.model.terms import XSD, Term, literal
 from dotr.temporal.matching.event_store import trim
 from dotr.temporal.matching.events import StoredEvent
-from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
-from dotr.temporal.matching.sums import DistinctRun, StatisticRun, SumRun, aggregate_terms
+from dotr.temporal.matching.sums import DistinctRun, EventRun, ExtremumRun, SkipRun, StatisticRun, SumRun, aggregate_terms
 from tests.oracle.algebra import quantile, spread
 
 

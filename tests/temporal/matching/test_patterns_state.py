@@ -11,19 +11,21 @@ from dotr.model.time import Micros
 from dotr.temporal.matching.event_store import (
     SLACK,
     TRIM,
+    VISITS,
+    EventCondition,
     IndexKey,
     IndexSpec,
     KeyIndex,
     Measure,
     NewestEvents,
     PortStore,
+    RunStore,
     StandingStore,
     compile_insert,
 )
 from dotr.temporal.matching.events import AnchorQueue, StoredEvent
-from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.temporal.matching.state import STATE_VERSION, SWEEP, State, StateError
-from dotr.temporal.matching.sums import DistinctRun, SumRun
+from dotr.temporal.matching.sums import DistinctRun, EventRun, ExtremumRun, SkipRun, SumRun
 
 pytestmark = pytest.mark.core
 
@@ -272,3 +274,96 @@ def test_the_events_kept_are_in_proportion_to_the_keys() -> None:
     assert len(one) <= 2 + SLACK + 1
     kept.drop_replaced(20_000)
     assert len(kept) == 50
+
+
+def drop_log(held: list[PortStore], spec: IndexSpec, test: EventCondition | None = None) -> RunStore:
+    """A store without a log in the place of the one in a list, to which the latter returns once its log is put back."""
+
+    def put_back() -> None:
+        held[0] = without.with_log()
+
+    without = RunStore(held[0], compile_insert([spec], [test], [None], takes_all=True), put_back)
+    held[0] = without
+    return without
+
+
+@pytest.mark.parametrize("standing", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_store_without_a_log_has_the_events_of_one_with_a_log(standing: bool, seed: int) -> None:
+    """Whatever is asked when, and however many events come at a time. The index leaves events of value 0 out."""
+    chosen, spec, test = random.Random(seed), IndexSpec((0,), (), Measure.ABOVE, 1), EventCondition(lambda value: value != '"0"', "v[1]")
+    insert = compile_insert([spec], [test], [None])
+    needs = [NewestEvents((0,), None, 60)]
+    expected, logged = [StandingStore(60, 1, insert, None, needs) if standing else PortStore(60, 1, insert) for _ in range(2)]
+    held, now, times_dropped, times_back = [logged], 0, 0, 0
+    for _ in range(1_500):
+        now += chosen.choice((1, 1, 2, 3, 9, 90 if not chosen.randrange(20) else 4))
+        many = chosen.choice((1, 1, 1, 1, 4, 40 if not chosen.randrange(20) else 2))
+        keys = [None, "<a>", "<b>", "<c>", f"<{now}>"]
+        events = [(now, n, (chosen.choice(keys), f'"{chosen.randrange(3)}"')) for n in range(many)]
+        was_dropped = isinstance(held[0], RunStore)
+        for each in (expected, held[0]):
+            if many == 1:
+                each.add_one(events[0])
+            else:
+                each.add(events)
+        if not chosen.randrange(90):
+            now += chosen.randrange(50)
+            for each in (expected, held[0]):
+                each.expire(now)
+        if isinstance(held[0], RunStore) and not chosen.randrange(200):
+            held[0].put_back()
+        times_back += was_dropped and not isinstance(held[0], RunStore)
+        assert list(held[0]) == list(expected)
+        assert len(held[0]) == len(expected)
+        found = dict(held[0].indexes[0])
+        found.pop(..., None)
+        assert live(found, now - 60) == live(expected.indexes[0], now - 60)
+        if not isinstance(held[0], RunStore) and RunStore.can_replace(held[0]) and not chosen.randrange(20):
+            drop_log(held, spec, test)
+            times_dropped += 1
+    assert times_back > 3
+    assert times_dropped > 3
+
+
+def test_a_log_without_an_order_of_ordinals_is_kept() -> None:
+    kept = store(10, IndexSpec((0,)))
+    kept.add([(3, 1, ("<a>",)), (3, 2, ("<b>",))])
+    assert RunStore.can_replace(kept)
+    kept.add([(4, 2, ("<a>",)), (4, 1, ("<b>",))])
+    assert not RunStore.can_replace(kept)
+
+
+def test_runs_that_have_ended_are_removed_as_events_come() -> None:
+    """Each event has a key of its own: there are at most as many ended runs as live ones, and some."""
+    kept = drop_log([store(1_000, IndexSpec((0,)))], IndexSpec((0,)))
+    for time in range(9_000):
+        kept.add_one(stored_event(time, f"<{time}>"))
+        assert len(kept.indexes[0]) <= 2 * 1_001 + 2 * TRIM
+    for time in range(9_000, 15_000):  # one key alone comes again
+        kept.add_one(stored_event(time, "<a>"))
+    assert set(kept.indexes[0]) == {"<a>"}
+
+
+def test_runs_that_have_ended_are_removed_without_events() -> None:
+    kept = drop_log([store(VISITS, IndexSpec((0,)))], IndexSpec((0,)))
+    for time in range(VISITS):
+        kept.add_one(stored_event(time, f"<{time}>"))
+    state = State([kept], [], [])
+    for _ in range(3):
+        state.sweep(3 * VISITS)
+    assert not kept.indexes[0]
+    assert list(kept) == []
+
+
+def test_the_written_state_of_a_store_without_a_log_is_that_of_one_with_a_log() -> None:
+    logged, state = store(10, IndexSpec((0,))), State([store(10, IndexSpec((0,)))], [], [])
+    kept = drop_log(list(state.stores), IndexSpec((0,)))
+    state.stores = (kept,)
+    kept.put_back = lambda: setattr(state, "stores", (kept.with_log(),))
+    for time, key in ((0, "<a>"), (1, None), (6, "<b>"), (11, "<a>"), (12, None)):
+        for each in (logged, kept):
+            each.add([(time, 0, (key, None)), (time, 1, ("<c>", None))])
+    assert len(state) == len(logged) == 6
+    assert state.event_counts == [6]
+    assert state.encode() == State([logged], [], []).encode()

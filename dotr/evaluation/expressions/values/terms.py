@@ -4,8 +4,9 @@ A value is a Python object whose exact type is its data type: `int` (xsd:integer
 derived from it), `Decimal`, `float` (xsd:double), `Single` (xsd:float), `bool`, `str` (xsd:string),
 `Lang`, the classes of `datetimes.py`, `Iri`, `BlankNode`, `TripleTerm`, and `Unknown` for ill-typed
 literals and literals of other data types. Unbound and error are None.
-Cost: `VALUES`, a bounded cache from terms to values, takes 30 ns for a cached term, 1 to 3 µs for a
-new one.
+Cost: `VALUES`, a bounded cache from terms to values, takes 30 ns for a cached term. A new one takes
+0.5 to 0.7 µs if it is a number in its usual form, which is read by slices, 1.5 to 2.5 µs if it is a
+date-time, and 0.5 to 4 µs otherwise (`read`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from ctypes import c_float
-from dataclasses import dataclass
 from decimal import Decimal
 from math import inf, isinf, isnan, nan
 from typing import Final, TypeAlias
@@ -28,10 +28,12 @@ from dotr.evaluation.expressions.values.datetimes import (
     read_day_time,
     read_duration,
     read_time,
+    read_usual_date_time,
     read_year_month,
 )
 from dotr.evaluation.expressions.values.decimals import plain
 from dotr.evaluation.limits import fits, fits_digits
+from dotr.model import dataclass
 from dotr.model.terms import FALSE, TRUE, XSD, Term, literal, literal_parts, triple_parts
 
 
@@ -190,13 +192,56 @@ def read(term: Term) -> Value:
     return Unknown(term, datatype in NUMERIC_READERS or datatype == XSD + "boolean") if value is None else value
 
 
+INTEGER_END: Final = f'"^^<{XSD}integer>'
+_DECIMAL_END: Final = f'"^^<{XSD}decimal>'
+_DOUBLE_END: Final = f'"^^<{XSD}double>'
+_FLOAT_END: Final = f'"^^<{XSD}float>'
+_DATE_TIME_END: Final = f"^^<{XSD}dateTime>"
+
+_LONGEST_USUAL: Final = 100
+"""The longest literal that is read by slices: a text of 54 characters."""
+
+
+def _read_usual(term: Term) -> Value | None:
+    """The value of an ASCII literal with a datatype, read by slices; None if its text has no usual
+    form, such as `+5`, or if its type is a rare one: `read` has its value."""
+    end = term[-45:]
+    if end == INTEGER_END:
+        text = term[1:-45]
+        if text.isdigit() or (text[:1] == "-" and text[1:].isdigit()):
+            return int(text)
+    elif end == _DECIMAL_END:
+        text = term[1:-45]
+        digits = text.replace(".", "", 1)
+        if digits.isdigit() or (text[:1] == "-" and digits[1:].isdigit()):
+            return Decimal(text)
+    elif end[1:] == _DOUBLE_END:
+        text = term[1:-44]
+        # Digits at both ends leave out what only Python reads: " 5", "5 ", "-inf", "nan".
+        if text[-1:].isdigit() and text[0] in "-0123456789" and "_" not in text:
+            try:
+                return float(text)
+            except ValueError:
+                pass
+    elif end == _DATE_TIME_END:
+        return read_usual_date_time(term[1:-46])
+    return None
+
+
 class _ValueCache(dict[Term | None, Value | None]):
     """A cache from terms to values, emptied at `limit` terms; None maps to None."""
 
     limit = 1 << 16
 
     def __missing__(self, term: Term | None) -> Value | None:
-        value = None if term is None else read(term)
+        if term is None:
+            value = None
+        elif term[0] == '"' and term[-1] == ">" and len(term) <= _LONGEST_USUAL and term.isascii():
+            value = _read_usual(term)
+            if value is None:
+                value = read(term)
+        else:
+            value = read(term)
         if len(self) >= self.limit:
             self.clear()
         self[term] = value
@@ -205,13 +250,32 @@ class _ValueCache(dict[Term | None, Value | None]):
 
 VALUES: Final = _ValueCache()
 
+
+def value_of(term: Term | None) -> Value | None:
+    """The value of a term that is read once or twice: a long number is not kept in `VALUES`.
+
+    Long is an integer of more than four digits, or a decimal of more than five: there are more of
+    them than the cache keeps, and a sensor hardly repeats one.
+
+    >>> from dotr.model.terms import XSD, literal
+    >>> long = literal("98765432101", XSD + "integer")
+    >>> value_of(long), long in VALUES
+    (98765432101, False)
+    """
+    if term is not None and 50 < len(term) <= _LONGEST_USUAL and term.isascii():
+        end, text = term[-45:], term[1:-45]
+        if end == INTEGER_END:
+            if text.isdigit() or (text[0] == "-" and text[1:].isdigit()):
+                return int(text)
+        elif end == _DECIMAL_END and len(text) > 6:
+            digits = text.replace(".", "", 1)
+            if digits.isdigit() or (text[0] == "-" and digits[1:].isdigit()):
+                return Decimal(text)
+    return VALUES[term]
+
+
 NUMERIC: Final = frozenset((int, Decimal, float, Single))
 EXACT_TYPES: Final = frozenset((int, Decimal))
-
-_INTEGER_END: Final = f'"^^<{XSD}integer>'
-_DECIMAL_END: Final = f'"^^<{XSD}decimal>'
-_DOUBLE_END: Final = f'"^^<{XSD}double>'
-_FLOAT_END: Final = f'"^^<{XSD}float>'
 
 
 def write(value: Value | None) -> Term | None:
@@ -224,7 +288,7 @@ def write(value: Value | None) -> Term | None:
     """
     kind = type(value)
     if kind is int:
-        return f'"{value}{_INTEGER_END}' if -_SHORT < value < _SHORT else _long(value, _INTEGER_END)  # type: ignore[operator,arg-type]
+        return f'"{value}{INTEGER_END}' if -_SHORT < value < _SHORT else _long(value, INTEGER_END)  # type: ignore[operator,arg-type]
     if kind is Decimal:
         return _long(value, _DECIMAL_END)  # type: ignore[arg-type]
     match value:

@@ -15,7 +15,6 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +24,7 @@ from dotr.evaluation.files.caches import default_folder, distrusted_file, usable
 from dotr.instant.datalog.background.knowledge import ClosedTriples, Knowledge, close_background, without_collection
 from dotr.instant.datalog.background.loading import load_graphs
 from dotr.instant.datalog.background.sources import Sources
+from dotr.model import dataclass
 from dotr.model.datalog import DatalogRule
 
 if TYPE_CHECKING:
@@ -43,18 +43,20 @@ class CachePolicy:
 
     `folder`: None: no cache. `min_bytes`: the size of the smallest sources that are stored.
     `rebuild`: a store is built even if there is one. `shared`: the folder is used whoever may write
-    to it.
+    to it. `programs`: parsed programs are kept, too, in the user's cache
+    (`languages/kept_programs.py`).
     """
 
     folder: Path | None
     min_bytes: int = MIN_BYTES
     rebuild: bool = False
     shared: bool = False
+    programs: bool = False
 
     @staticmethod
     def default() -> CachePolicy:
-        """The policy with the user's cache folder."""
-        return CachePolicy(default_folder())
+        """The policy of commands without a configuration: all in the user's cache folder."""
+        return CachePolicy(default_folder(), programs=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +70,21 @@ class StoreFile:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Background:
+class OpenedBackground:
     """Knowledge with its store.
 
     `store`: None: the background is in memory. `warnings`: reports for the user. `is_new`: the
-    store was built by this call.
+    store was built by this call. `closed`: the background in memory, of which a store can be made.
     """
 
     knowledge: Knowledge
     store: CompiledStore | None = None
     warnings: tuple[Diagnostic, ...] = ()
     is_new: bool = False
+    closed: ClosedTriples | None = None
 
 
-def open_background(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy | StoreFile) -> Background:
+def open_background(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy | StoreFile) -> OpenedBackground:
     """The closed background of sources under their rules, from the cache or built.
 
     Raises `Refused` with all problems of graphs and rules.
@@ -95,15 +98,15 @@ def open_background(sources: Sources, rules: Sequence[DatalogRule], policy: Cach
         except (UnusableFile, OSError) as error:
             reraise_in_tests(error, FallbackKind.STORE)
             record_fallback(error, FallbackKind.STORE)
-            return Background(_in_memory(_close_sources(sources, rules), rules), None, (_damaged(policy.path, error),))
-        return Background(store.knowledge(rules), store)
+            return _in_memory(_close_sources(sources, rules), rules, (_damaged(policy.path, error),))
+        return OpenedBackground(store.knowledge(rules), store)
     return _open_cached(sources, rules, policy)
 
 
-def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy) -> Background:
+def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy) -> OpenedBackground:
     size = sources.size()
     if policy.folder is None or size < policy.min_bytes:
-        return Background(_in_memory(_close_sources(sources, rules), rules))
+        return _in_memory(_close_sources(sources, rules), rules)
     from dotr.evaluation.triples.dictionary import StoreCapacityExceeded
     from dotr.evaluation.triples.file import DistrustedFile, UnusableFile, checked_path
     from dotr.instant.datalog.background.compiled_store import CompiledStore, write_store
@@ -112,7 +115,7 @@ def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePo
         stamps = sources.stamps()
         key = sources.key()
     except OSError:  # reported by `load_graphs`
-        return Background(_in_memory(_close_sources(sources, rules), rules))
+        return _in_memory(_close_sources(sources, rules), rules)
     folder, told = (policy.folder, None) if policy.shared else usable_cache(policy.folder)
     path = folder / (key.hex() + _SUFFIX)
     warnings: list[Diagnostic] = [told] if told is not None else []
@@ -121,7 +124,7 @@ def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePo
             store = CompiledStore(path, key, shared=policy.shared)
             with suppress(OSError):
                 os.utime(checked_path(path))
-            return Background(store.knowledge(rules), store)
+            return OpenedBackground(store.knowledge(rules), store)
         except (FileNotFoundError, NotADirectoryError):
             pass
         except DistrustedFile as error:
@@ -144,8 +147,8 @@ def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePo
     except (UnusableFile, OSError) as error:
         if size >= MIN_BYTES:
             warnings.append(_unwritten(path, error))
-        return Background(_in_memory(closed, rules), None, tuple(warnings))
-    return Background(store.knowledge(rules), store, tuple(warnings), is_new=True)
+        return _in_memory(closed, rules, warnings)
+    return OpenedBackground(store.knowledge(rules), store, tuple(warnings), is_new=True)
 
 
 def _close_sources(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:
@@ -153,9 +156,9 @@ def _close_sources(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTrip
         return close_background(load_graphs(sources.graphs, sources.reading), rules)
 
 
-def _in_memory(closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
+def _in_memory(closed: ClosedTriples, rules: Sequence[DatalogRule], warnings: Sequence[Diagnostic] = ()) -> OpenedBackground:
     with without_collection():
-        return Knowledge.from_closed(closed, rules)
+        return OpenedBackground(Knowledge.from_closed(closed, rules), None, tuple(warnings), closed=closed)
 
 
 def _damaged(path: Path, error: Exception) -> Diagnostic:

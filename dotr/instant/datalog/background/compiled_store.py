@@ -11,20 +11,19 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
-from dotr.evaluation.triples.columns import ColumnWriter
 from dotr.evaluation.triples.dictionary import dictionary_sections
 from dotr.evaluation.triples.file import Buffer, MappedFile, UnusableFile, write_file
-from dotr.evaluation.triples.mapped_index import mapped_strata
+from dotr.evaluation.triples.mapped_index import ColumnWriter, mapped_strata
 from dotr.instant.datalog.background.knowledge import ClosedTriples, Knowledge
 from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.strata.bulk_strata import TripleDifference
 from dotr.instant.datalog.strata.delete_and_rederive import StratumIndexes
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic
 from dotr.instant.datalog.strata.stratum_rules import StratifiedProgram
+from dotr.model import dataclass
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple
 

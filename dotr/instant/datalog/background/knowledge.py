@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
@@ -27,6 +27,7 @@ from dotr.instant.datalog.closure.instant import Closer, RuleDispatch, computes_
 from dotr.instant.datalog.closure.lower_strata import LowerModel
 from dotr.instant.datalog.closure.safety import check_safety
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic, strata
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
 from dotr.model.templates import GraphShape

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +27,11 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, RdfFormat, p
 from pyoxigraph import Triple as TripleTerm
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.evaluation.files.stores import Location, absolute
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.background.sources import ABSOLUTE, READING, Reading
 from dotr.model.places import Document, Span
 from dotr.model.terms import OWL, Term, Triple, iri, is_blank
-from dotr.syntax.turtle.jsonld import context_inliner, parse_jsonld
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting, check_nesting
 
 _EXTENSIONS: Final = {
@@ -50,7 +51,7 @@ FORMATS: Final = {re.sub(r"\W", "", form.name).lower(): form for form in _EXTENS
 """The syntaxes by the values of `format` in a configuration: `rdfxml` is RDF/XML."""
 _ROBOT: Final = "Convert it, for example with ROBOT: robot convert --input {path} --output {stem}.ttl"
 _DOWNLOAD: Final = "Download the RDF instead of the page about it: curl -L -H 'Accept: text/turtle' -o {stem}.ttl …"
-_COMMENTS: Final = rb"(?:\s|#[^\n]*+)*+"
+_COMMENTS: Final = rb"(?>(?:\s|#[^\n]*+)*)"
 _XML: Final = rb"(?>\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*+(?:\[.*?\]\s*+)?>)*+"
 _TURTLES: Final = (RdfFormat.TURTLE, RdfFormat.TRIG, RdfFormat.N3)
 _OPENINGS: Final = (
@@ -73,24 +74,24 @@ _JSONLD_KEY: Final = re.compile(rb'"(?:@|[^"]*:)[^"]*"\s*:')
 """A keyword or an IRI as a member's name, without which JSON makes no triple."""
 
 
-def syntaxes_of(path: Path, content: bytes, declared: str = "") -> list[tuple[RdfFormat, str]]:
+def syntaxes_of(path: Location, content: bytes, declared: str = "") -> list[tuple[RdfFormat, str]]:
     """The syntaxes of a file in the order in which they are tried, each with what says it.
 
     `declared`: the format of the configuration; empty: that of the extension. Raises `Refused`
     where there is none (K102), or the text is no RDF (K108).
 
-    >>> syntaxes_of(Path("a.owl"), b"@prefix : <http://e/> .")
+    >>> syntaxes_of(Location("a.owl"), b"@prefix : <http://e/> .")
     [(<RdfFormat Turtle>, 'its opening'), (<RdfFormat RDF/XML>, '.owl')]
-    >>> syntaxes_of(Path("a.trig"), b"@prefix : <http://e/> .")
+    >>> syntaxes_of(Location("a.trig"), b"@prefix : <http://e/> .")
     [(<RdfFormat TriG>, '.trig')]
     """
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    suffix = Location(path.name.lower().removesuffix(".gz")).suffix
     form = FORMATS[declared] if declared else _EXTENSIONS.get(suffix)
     found = [] if form is None else [(form, "format" if declared else suffix)]
     head = content[:_HEAD]
     for pattern, name, hint in _NO_RDF:
         if re.match(pattern, head, re.DOTALL):
-            raise refuse("K108", f"{path}: {name}, which is no RDF", hint=hint.format(path=path, stem=path.with_suffix("")))
+            raise refuse("K108", f"{path}: {name}, which is no RDF", hint=hint.format(path=path, stem=str(path).removesuffix(path.suffix)))
     opened = next((forms for pattern, forms in _OPENINGS if re.match(pattern, head, re.DOTALL)), ())
     if opened and form not in opened:
         found.insert(0, (opened[0], "its opening"))
@@ -131,7 +132,7 @@ def loaded_graphs(
     terms: dict[Term, Term] = {}
     imports = {f"<{iri}>": path for iri, path in reading.imports}
     waiting = deque(paths)
-    known = {os.path.abspath(path) for path in paths} if imports else set()
+    known = {absolute(str(path)) for path in paths} if imports else set()
     number = 0
     while waiting:
         path, triples = waiting.popleft(), list[Triple]()
@@ -142,8 +143,8 @@ def loaded_graphs(
         yield number, path, triples
         number += 1
         for file in [imports[value] for _, predicate, value in triples if predicate == IMPORTS and value in imports] if imports else ():
-            if os.path.abspath(file) not in known:
-                known.add(os.path.abspath(file))
+            if absolute(file) not in known:
+                known.add(absolute(file))
                 waiting.append(file)
 
 
@@ -156,16 +157,16 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
     """
     if number in dict(reading.tables):
         return [triple for _, row in table_rows(path, number, reading) for triple in row]
-    declared, path = dict(reading.formats).get(str(path), ""), Path(path)
-    if not path.exists():
-        syntaxes_of(path, b"", declared)  # raises for an unknown extension
-    content = _content(path)
+    declared, location = dict(reading.formats).get(str(path), ""), Location.of(str(path))
+    if not location.is_url and not location.path.exists():
+        syntaxes_of(location, b"", declared)  # raises for an unknown extension
+    content = _content(location)
     interned = ({} if terms is None else terms).setdefault
     failed: list[Diagnostic] = []
-    syntaxes = syntaxes_of(path, content, declared)
+    syntaxes = syntaxes_of(location, content, declared)
     for syntax, _ in syntaxes:
         try:
-            return _triples(path, content, syntax, number, interned, reading)
+            return _triples(location, content, syntax, number, interned, reading)
         except Refused as refused:
             failed += refused.diagnostics
     first = failed[0]
@@ -200,14 +201,16 @@ def table_rows(path: str | Path, number: int, reading: Reading) -> Iterator[tupl
 
 
 def _triples(
-    path: Path, content: bytes, syntax: RdfFormat, number: int, interned: Callable[[Term, Term], Term], reading: Reading
+    path: Location, content: bytes, syntax: RdfFormat, number: int, interned: Callable[[Term, Term], Term], reading: Reading
 ) -> list[Triple]:
     """The triples of a text in one syntax; raises `Refused`."""
     triples: list[Triple] = []
     blanks: dict[BlankNode, Term] = {}
-    base = "" if path.name.lower().endswith(ABSOLUTE) else path.absolute().as_uri()
+    base = "" if path.name.lower().endswith(ABSOLUTE) else str(path) if path.is_url else path.path.absolute().as_uri()
     try:
         if syntax == RdfFormat.JSON_LD:
+            from dotr.syntax.turtle.jsonld import parse_jsonld
+
             check_json_nesting(content, LIMITS.nesting)
             quads = parse_jsonld(_inlined(path, content, reading), base)
         else:
@@ -235,8 +238,10 @@ def _triples(
     return triples
 
 
-def _inlined(path: Path, content: bytes, reading: Reading) -> str:
+def _inlined(path: Location, content: bytes, reading: Reading) -> str:
     """A JSON-LD document with its declared contexts; raises `Refused`."""
+    from dotr.syntax.turtle.jsonld import context_inliner
+
     try:
         text = content.decode()
         return context_inliner(reading.contexts)(text)
@@ -266,22 +271,23 @@ def _term(node: NamedNode | BlankNode | Literal | TripleTerm, blanks: dict[Blank
             return str(node)
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Location) -> bytes:
     try:
-        content = path.read_bytes()
+        content = path.read() if path.is_url else path.path.read_bytes()
         return (gzip.decompress(content) if path.suffix.lower() == ".gz" else content).removeprefix(_BOM)
-    except FileNotFoundError:
-        folder = path.parent
-        near = sorted(each.name for each in folder.iterdir() if each.is_file())[:8] if folder.is_dir() else []
+    except FileNotFoundError as error:
+        folder, near = path.parent, list[str]()
+        with suppress(OSError):
+            near = [each.location.name for each in islice(folder.list(), 8)]
         hint = f"{folder} holds {', '.join(near)}." if near else f"The folder {folder} is empty, or not there."
-        raise refuse("K101", f"{path}: no such file", hint=hint) from None
+        raise refuse("K101", f"{path}: {error.strerror if path.is_url else 'no such file'}", hint=hint) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise refuse("K103", f"{path}: damaged gzip file: {error}", hint="Compress it again, or give the plain file.") from None
     except OSError as error:
         raise refuse("K103", f"{path}: cannot be read: {error.strerror or error}", hint="Give a file that this user may read.") from None
 
 
-def _unreadable(path: Path, content: bytes, error: SyntaxError) -> Refused:
+def _unreadable(path: Location, content: bytes, error: SyntaxError) -> Refused:
     """The parser's message with a span of one character at its position."""
     reason = str(error.args[0]) if error.args else str(error)
     if error.lineno is None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import field
 from functools import cache
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final, TypeAlias
 
+from dotr.evaluation.files.stores import Location, Stored, absolute
 from dotr.instant.datalog.entailment import Entailment
+from dotr.model import dataclass
 from dotr.model.places import Document
 from dotr.model.terms import Triple
 
@@ -95,46 +98,64 @@ class Sources:
         """Total size: bytes of graphs, characters of Datalog; a missing file counts as 0."""
         total = sum(len(document.text) for document in self.datalog)
         for path in self.files:
-            if os.path.isfile(path):
+            if Location(path).is_url:
+                with suppress(OSError):  # reported by the reader
+                    total += _stored(path).size
+            elif os.path.isfile(path):
                 total += os.path.getsize(path)
         return total
 
     def key(self) -> bytes:
         """16-byte digest of everything on which the closed background depends.
 
-        Included are all bytes of the sources, the declarations by which they are read, the
-        entailment settings, the prefixes, the names of Datalog files (part of rule names), the code
-        of `CODE` and the versions of libraries. For a
-        syntax with relative IRIs, the path of its file is included. Raises OSError for an
-        unreadable graph.
+        Included are all bytes of the sources (the tag of one at a URL), the declarations by which
+        they are read, the entailment settings, the prefixes, the names of Datalog files (part of
+        rule names), the code of `CODE` and the versions of libraries. For a syntax with relative
+        IRIs, the path of its file is included. Raises OSError for an unreadable graph.
         >>> Sources().key() == Sources().key() != Sources(entailment=Entailment.RDFS).key()
         True
         """
         digest = blake2b(digest_size=16)
         settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), *self.reading.to_list()]
         texts = [[os.path.basename(document.name), document.text] for document in self.datalog]
-        paths = [os.path.basename(path) if path.lower().endswith(ABSOLUTE) else os.path.abspath(path) for path in self.files]
+        paths = [os.path.basename(path) if path.lower().endswith(ABSOLUTE) else absolute(path) for path in self.files]
         digest.update(json.dumps([_code_digest().hex(), settings, texts, paths]).encode())
         for path in self.files:
             content = blake2b(digest_size=16)
+            if Location(path).is_url:
+                digest.update(_stored(path).tag.encode())
+                continue
             with open(path, "rb") as file:
                 while block := file.read(_BLOCK):
                     content.update(block)
             digest.update(content.digest())
         return digest.digest()
 
-    def stamps(self) -> list[tuple[int, int, int]]:
-        """Inode, size and modification time (ns) of each graph; detects writes during reading."""
-        stamps = []
+    def stamps(self) -> list[tuple[int | str, ...]]:
+        """Inode, size and modification time (ns) of each graph, or its tag; detects writes during
+        reading."""
+        stamps: list[tuple[int | str, ...]] = []
         for path in self.files:
+            if Location(path).is_url:
+                stamps.append((_stored(path).tag,))
+                continue
             status = os.stat(path)
             stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
         return stamps
 
 
+def _stored(path: str) -> Stored:
+    """The object at a URL; raises OSError."""
+    if (found := Location(path).look()) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return found
+
+
 @cache
 def _code_digest() -> bytes:
     """Digest of the code of `CODE` and of the versions of its libraries."""
+    from importlib.metadata import PackageNotFoundError, version  # small backgrounds are not kept
+
     digest = blake2b(digest_size=16)
     for package in ("dotr", "pyoxigraph", "google-re2"):
         try:

@@ -27,7 +27,6 @@ Cost: about 30 µs to generate; rules of one shape share the compilation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -35,6 +34,7 @@ from dotr.evaluation.joins.compile import Row, compile_join
 from dotr.evaluation.joins.order import JoinItem, Side, ordered
 from dotr.evaluation.triples.index import HIDDEN, UNSEEN, TripleIndex
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push, RuleWriter, may_be_false
+from dotr.model import dataclass
 from dotr.model.algebra import Const, PathPattern, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import OWL, RDF, RDF_REIFIES, RDF_TYPE, RDFS, Term, Variable, iri, is_iri

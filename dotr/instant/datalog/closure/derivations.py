@@ -22,7 +22,7 @@ from dotr.evaluation.joins.choices import ChoosingWriter
 from dotr.evaluation.triples.generalised import LITERAL_TYPE, OF, READ, property_of_literals
 from dotr.evaluation.triples.index import HIDDEN, TripleIndex
 from dotr.instant.datalog.closure.lower_strata import LowerModel, exists, groups
-from dotr.instant.datalog.entailment.literal_rules import is_of_literals
+from dotr.instant.datalog.entailment.rule_sets import is_of_literals
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, GroupAggregate, Not
 from dotr.model.terms import OWL, Term, Triple, Variable, can_be_subject, iri, is_iri

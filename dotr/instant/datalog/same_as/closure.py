@@ -20,7 +20,6 @@ instant without equal names.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -29,8 +28,8 @@ from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction, 
 from dotr.instant.datalog.closure.instant import Closer, RuleDispatch, needs_more_than
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.datalog.entailment.rule_sets import REFLEXIVE
-from dotr.instant.datalog.same_as.classes import SAME, MergedClasses, NameClasses
-from dotr.instant.datalog.same_as.expand import expanded_index
+from dotr.instant.datalog.same_as.expand import SAME, MergedClasses, NameClasses, expanded_index
+from dotr.model import dataclass
 from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var, is_chain
 from dotr.model.datalog import Bind, DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_FIRST, RDF_REST, RDF_TYPE, RDFS, Term, Triple, can_be_subject, iri, is_literal

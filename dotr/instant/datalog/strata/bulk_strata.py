@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from dotr.evaluation.triples.index import TripleIndex, fill
 from dotr.instant.datalog.closure.bulk import BulkCloser, BulkIndex
@@ -25,6 +24,7 @@ from dotr.instant.datalog.closure.closed_instant import Contradiction, contradic
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, StratumDelta, derivation
 from dotr.instant.datalog.strata.delete_and_rederive import StratumIndexes
 from dotr.instant.datalog.strata.stratum_rules import StratifiedProgram, dispatch_of, lower_models
+from dotr.model import dataclass
 from dotr.model.terms import Term, Triple
 
 

@@ -3,7 +3,7 @@
 
 Idea: the background is closed once, by strata. For an instant, each stratum is closed over the
 model of the stratum below. Where a triple of the delta matches an atom under NOT or AGGREGATE
-(`dotr.instant.datalog.strata.nonmonotonic_triggers`), static conclusions may become false and
+(`dotr.instant.datalog.strata.stratum_rules`), static conclusions may become false and
 others true. Delete: conclusions that may have lost a derivation are masked, with everything derived
 from them in the stratum. Rederive: those that still follow from the rest are restored. The others
 are `removed`, for this instant alone; the next instant starts from the unchanged background.
@@ -31,7 +31,7 @@ the evaluation of rules over a variable background. A changed group is aggregate
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from dotr.evaluation.joins.compile import Row
@@ -42,8 +42,16 @@ from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction, 
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, StratumDelta
 from dotr.instant.datalog.closure.instant import Closer
 from dotr.instant.datalog.closure.lower_strata import LowerModel
-from dotr.instant.datalog.strata.nonmonotonic_triggers import NonmonotonicItem, predicates_read
-from dotr.instant.datalog.strata.stratum_rules import EMPTY_INDEX, StratifiedProgram, StratumRules, dispatch_of, lower_models
+from dotr.instant.datalog.strata.stratum_rules import (
+    EMPTY_INDEX,
+    NonmonotonicItem,
+    StratifiedProgram,
+    StratumRules,
+    dispatch_of,
+    lower_models,
+    predicates_read,
+)
+from dotr.model import dataclass
 from dotr.model.datalog import DatalogRule, Not
 from dotr.model.terms import Triple
 

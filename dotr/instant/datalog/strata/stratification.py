@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule, GroupAggregate, Not
 from dotr.model.graphs import shortest_path, strong_components

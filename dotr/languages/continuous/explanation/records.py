@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from dotr.engine.driver import close_instant
@@ -25,6 +25,7 @@ from dotr.instant.instants import named_elements
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
 from dotr.languages.continuous.evaluation.run import ContentAtReport, QueryRun
 from dotr.languages.continuous.model import RangeExtent, StreamLevel, StreamQuery
+from dotr.model import dataclass
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import Micros

@@ -15,7 +15,7 @@ Cost: one replay, and the stops of at most 20 reports.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from dotr.engine.replay import CachedReplay, Replay, WindowElement
@@ -61,6 +61,7 @@ from dotr.languages.continuous.model import (
     StreamQuery,
 )
 from dotr.languages.continuous.windows.extents import closes_of
+from dotr.model import dataclass
 from dotr.model.algebra import TriplePattern, WindowBlock
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Label, Term

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
@@ -26,6 +26,7 @@ from dotr.languages.continuous.model import (
     StreamLevel,
     TriplesExtent,
 )
+from dotr.model import dataclass
 from dotr.model.calendars import UNITS_OF_CALENDARS, Calendar, calendar_of
 from dotr.model.places import Span
 from dotr.model.terms import XSD, unescaped

@@ -7,11 +7,11 @@ negative ones too, or begin at t0 (`STARTING AT`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
 
 from dotr.languages.continuous.model import ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, TriplesExtent
+from dotr.model import dataclass
 from dotr.model.calendars import Calendar, Schedule
 from dotr.model.time import Micros
 

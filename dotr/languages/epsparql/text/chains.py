@@ -10,16 +10,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.expressions import ParsedExpression, parse_interval_expression
-from dotr.languages.epsparql.text.groups import read_plain_group
 from dotr.languages.epsparql.text.keywords import MODIFIERS, OPERATORS, SEQUENCES
 from dotr.languages.epsparql.text.lexemes import TemporalWord, UnitCursor, UnreadablePart, clipped
-from dotr.languages.epsparql.text.operands import BareOperand, BracedOperand, ChainPlaces, Condition, ParsedChain, ParsedOperand, is_union
+from dotr.languages.epsparql.text.operands import (
+    BareOperand,
+    BracedOperand,
+    ChainPlaces,
+    Condition,
+    ParsedChain,
+    ParsedOperand,
+    is_union,
+    read_plain_group,
+)
+from dotr.model import dataclass
 from dotr.model.algebra import Expression
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Variable

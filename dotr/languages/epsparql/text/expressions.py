@@ -7,12 +7,13 @@ Each of the three compiles to a variable of the interval
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.keywords import FUNCTIONS, PLAIN
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, BgpItem, Const, Expression, Link, Path, Slot, TimeOf, Var
 from dotr.model.places import Span
 from dotr.syntax.sparql import grammar, parse_tokens

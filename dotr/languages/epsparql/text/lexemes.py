@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.epsparql.text.keywords import TEMPORAL
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.syntax.cursor import Cursor, UnreadablePart, clipped
 from dotr.syntax.sparql.tokens import MAX_OPEN_BRACKETS, Lexeme

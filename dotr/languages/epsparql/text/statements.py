@@ -6,7 +6,7 @@ Source: ep-sparql.md, sections 1, 2.2 and 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
@@ -16,6 +16,7 @@ from dotr.languages.epsparql.text.expressions import NO_SET_HINT, IntervalReader
 from dotr.languages.epsparql.text.keywords import BACKGROUND, FUNCTIONS, MODIFIERS
 from dotr.languages.epsparql.text.lexemes import UnitCursor, UnreadablePart, clipped
 from dotr.languages.epsparql.text.operands import ChainPlaces, ParsedOperand
+from dotr.model import dataclass
 from dotr.model.algebra import Expression, Select
 from dotr.model.places import Span
 from dotr.model.templates import Fresh, Template, leaves

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.languages.lars.closure.rows import AtomRows
+from dotr.model import dataclass
 from dotr.model.terms import Label, without_blank_labels
 from dotr.model.time import Micros
 from dotr.temporal.horizons.rules import FactRow, Point

@@ -23,7 +23,7 @@ from dotr.languages.lars.closure.atoms import NO_ATOMS, AtomsByPoint, EachPoint,
 from dotr.languages.lars.closure.counts import CountChange, CountedAtoms, CountedWindow, MaintainedPair, MaintainedRows
 from dotr.languages.lars.closure.relations import EACH_POINT, NOW, CountFeed, LarsRules, PointWindow, ReportedRows, WindowFeed
 from dotr.languages.lars.closure.rows import AtomRows, fits
-from dotr.languages.lars.closure.runs import AtomRuns, covered
+from dotr.languages.lars.closure.rules import AtomRuns, covered
 from dotr.languages.lars.keys import KeyOfRow, LarsKey
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.languages.lars.closure.counts import CountedWindow, TupleCount
 from dotr.languages.lars.closure.rows import AtomRows
 from dotr.languages.lars.model import LarsReport
+from dotr.model import dataclass
 from dotr.model.algebra import Slot
 from dotr.model.terms import Variable
 from dotr.temporal.horizons.facts import StaticFacts

@@ -20,7 +20,7 @@ from dotr.explanations.replay.records import UnitRecord
 from dotr.languages.lars.closure.atoms import NO_ATOMS, PointAtoms
 from dotr.languages.lars.closure.maintained import LarsClosure
 from dotr.languages.lars.closure.rules import rules_of_file
-from dotr.languages.lars.lars_spread import EventReads
+from dotr.languages.lars.keys import EventReads
 from dotr.languages.lars.model import LarsFile
 from dotr.languages.lars.run import LarsRun
 from dotr.model.terms import Term

@@ -2,7 +2,7 @@
 
 Idea: the file is replayed (`dotr.explanations.replay.firings`). For each rule that concludes the
 reported atom, probe rules count the rows of each prefix of its body at every point
-(`dotr.languages.lars.explanation.probes`). The point at which the longest prefix has rows is
+(`dotr.languages.lars.explanation.reasons`). The point at which the longest prefix has rows is
 explained, by the next item. Rules for an atom that the file derives itself are explained in the
 same way. Cost: for each rule, the models of all points once more.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from dotr.engine.replay import CachedReplay, Replay
@@ -27,7 +27,7 @@ from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import counted, first_of
 from dotr.explanations.why_not.survey import Question
 from dotr.languages.lars.closure.rows import fits, rows_of_atom
-from dotr.languages.lars.explanation.probes import BodyPart, with_parts, with_times
+from dotr.languages.lars.explanation.reasons import BodyPart, with_parts, with_times
 from dotr.languages.lars.explanation.records import LarsRecord
 from dotr.languages.lars.model import (
     Always,
@@ -47,6 +47,7 @@ from dotr.languages.lars.model import (
     predicate_of,
     slots_of_atom,
 )
+from dotr.model import dataclass
 from dotr.model.algebra import Const, Expression, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.terms import Label, Term, Variable, is_iri

@@ -26,15 +26,44 @@ from dotr.languages.lars.model import (
     TimeWindow,
     TupleWindow,
 )
-from dotr.languages.lars.text.keywords import CONDITIONS, KEYWORDS, REACHES, REFUSED, STATEMENTS, is_label
 from dotr.model.algebra import Expression, Slot, Var
 from dotr.model.datalog import RelationAtom
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Variable
 from dotr.model.time import Interval, Micros
-from dotr.syntax.datalog.conditions import ConditionReader, ForbiddenParts
+from dotr.syntax.datalog.parser import ConditionReader, ForbiddenParts
 from dotr.syntax.datalog.tokens import IRI, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind
 from dotr.syntax.quantities import UNITS, InvalidDuration, lexical_duration, parse_duration
+from dotr.syntax.scan import RESERVED
+
+# Words of LARS files: keywords and labels.
+
+
+STATEMENTS: Final = ("RESOLUTION", "STREAM", "BACKGROUND", "REPORT")
+CONDITIONS: Final = ("FILTER", "BIND", "NOT")
+REACHES: Final = ("ALWAYS", "AT", "SINCE", "IN")
+REFUSED: Final = ("AGGREGATE", "EXISTS", "SKOLEM")
+KEYWORDS: Final = frozenset(
+    (
+        *STATEMENTS,
+        *CONDITIONS,
+        *REACHES,
+        *REFUSED,
+        *("PREFIX", "BASE", "CLOSED", "ASSERTED", "NEW", "ENDED", "ALL", "AS", "LAST", "MATCHING", "PER", "EVENT"),
+    )
+)
+TERMS: Final = ("true", "false", "a")
+"""Words that are terms, and therefore no labels."""
+
+
+def is_label(word: str) -> bool:
+    """True of a word that may name a relation or a report.
+
+    >>> is_label("Busy"), is_label("since"), is_label("Within"), is_label("false")
+    (True, False, False, False)
+    """
+    return word.upper() not in KEYWORDS and word.lower() not in RESERVED and word not in TERMS
+
 
 # Parser of the windows of LARS files: `[5 s]`, `(1 s, 5 s]`, `[LAST 3 PER ?s]`.
 

@@ -6,14 +6,14 @@ continues with the next statement; after any other error, within the statement.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from dotr.errors.diagnostics import did_you_mean
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.model import LarsFact, LarsHead, LarsItem, LarsReport, LarsRule, ReportKind, slots_of_atom
-from dotr.languages.lars.text.keywords import STATEMENTS, is_label
-from dotr.languages.lars.text.literals import LiteralReader
+from dotr.languages.lars.text.literals import STATEMENTS, LiteralReader, is_label
+from dotr.model import dataclass
 from dotr.model.algebra import Var
 from dotr.model.datalog import RelationAtom
 from dotr.model.places import Document, Span

@@ -11,6 +11,7 @@ entry, any.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
@@ -71,7 +72,7 @@ def check_conditions(program: ProgramDraft) -> ProgramDraft:
     ]
     for rule in program.rules:
         problems += _rule_problems(rule, events, program.object_kinds)
-    return program.with_problems(problems)
+    return replace(program, kinds=events).with_problems(problems)
 
 
 def _rule_problems(rule: RuleDraft, events: _EventKinds, objects: ObjectKinds) -> Iterator[Diagnostic]:

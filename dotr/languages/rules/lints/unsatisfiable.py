@@ -8,7 +8,7 @@ Cost: quadratic in the comparisons of one variable, at most 200 of which are com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic
@@ -17,6 +17,7 @@ from dotr.evaluation.expressions.operators import to_double
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, Number, read, single
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import warning
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, is_iri, literal_parts

@@ -8,7 +8,7 @@ variables, so they read the same events.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import TypeAlias, TypeVar, assert_never
 
@@ -16,6 +16,7 @@ from dotr.engine.spec import RolePlaces, RulePlaces
 from dotr.evaluation.expressions.values.decimals import plain
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
 from dotr.languages.rules.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Expression, Var
 from dotr.model.rules import (
     Absent,

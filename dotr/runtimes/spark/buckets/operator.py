@@ -8,7 +8,7 @@ layers and rows without arrivals pass unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Row
@@ -21,12 +21,14 @@ from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.pandas_probe import suppress_pandas_probe
 
 if TYPE_CHECKING:
+    from dotr.runtimes.spark.buckets.bucket_steps import BucketStore
     from dotr.runtimes.spark.buckets.worker import BucketCache
+    from dotr.runtimes.spark.exchange.rows import SparkRow
 
 _CACHE: Final[BucketCache] = {}
 
 
-class _SparkStore:
+class SparkStore:
     """The stored state of the current key as a `BucketStore`."""
 
     def __init__(self, bucket: ValueState, log: MapState) -> None:
@@ -57,12 +59,15 @@ class LayerProcessor(StatefulProcessor):
     def __init__(self, job: str, layer: int) -> None:
         self._text = job
         self._layer = layer
+        self._store: BucketStore
+        self._cache: BucketCache
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state variables and read the job."""
         suppress_pandas_probe()
+        self._cache = _CACHE
         value = handle.getValueState(stored_names.BUCKET, stored_names.BUCKET_VALUE)
-        self._store = _SparkStore(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
+        self._store = self.store_of(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
         self._job = Job.from_json(self._text)
         keys = self._job.keys(self._layer)
         self._bucket = {key: bucket for bucket, key in enumerate(keys)}
@@ -79,10 +84,19 @@ class LayerProcessor(StatefulProcessor):
 
         try:
             lines = [SparkRow(row.key, row.kind, row.time, bytes(row.payload)) for row in rows]
-            for line in process_batch(self._job, self._layer, bucket, lines, self._store, _CACHE):
+            lines += self.end_of_batch(key[0], timerValues)
+            for line in process_batch(self._job, self._layer, bucket, lines, self._store, self._cache):
                 yield Row(key=line.key, kind=line.kind, time=line.time, payload=line.payload)
         except Refused as refused:
             raise CarriedDiagnostics(encode_diagnostics(refused)) from None
+
+    def store_of(self, bucket: ValueState, log: MapState) -> BucketStore:
+        """The stored state of the current key."""
+        return SparkStore(bucket, log)
+
+    def end_of_batch(self, key: int, timers: Any) -> Sequence[SparkRow]:
+        """The row with the time up to which a batch is complete, where no task sends it."""
+        return ()
 
     def close(self) -> None:
         """Nothing to release."""

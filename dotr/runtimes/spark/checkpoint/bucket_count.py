@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from dotr.model import dataclass
 
 
 @dataclass(frozen=True, slots=True)

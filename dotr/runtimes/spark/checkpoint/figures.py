@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.evaluation.files.private_files import replace_file
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.time import Micros
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.spark.exchange.positions import BEGINNING
@@ -90,10 +92,10 @@ class StoredTotals:
         return sum(size.bytes for size in self.sizes.values())
 
 
-def read_totals(folder: Path) -> StoredTotals | None:
+def read_totals(home: Location) -> StoredTotals | None:
     """The totals of a checkpoint; None where they are missing or unreadable."""
     try:
-        data = json.loads((folder / NAME).read_bytes())
+        data = json.loads((home / NAME).read())
         sizes = [BucketSize(layer, bucket, tuple(event_counts), size) for layer, bucket, event_counts, size in data["sizes"]]
         before, last = (decode_totals(json.dumps(data[name]).encode()) for name in ("before", "last"))
         ports = tuple(tuple(PortTotals(str(label), *rest) for label, *rest in layer) for layer in data["ports"])
@@ -106,7 +108,7 @@ def read_totals(folder: Path) -> StoredTotals | None:
         return None
 
 
-def write_totals(folder: Path, totals: StoredTotals) -> None:
+def write_totals(home: Location, totals: StoredTotals) -> None:
     """Replace the totals of a checkpoint; errors of writing are ignored."""
     data = {
         "batch": totals.batch,
@@ -115,8 +117,9 @@ def write_totals(folder: Path, totals: StoredTotals) -> None:
         "sizes": [list(size) for size in totals.sizes.values()],
         "ports": [[port.to_json() for port in layer] for layer in totals.ports],
     }
+    text = json.dumps(data).encode()
     with suppress(OSError):
-        replace_file(folder / NAME, [json.dumps(data).encode()])
+        (home / NAME).put(text) if home.is_url else replace_file(home.path / NAME, [text])
 
 
 # The least time at which the state acts without arrivals, which the driver writes after each batch,

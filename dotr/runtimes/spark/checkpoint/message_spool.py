@@ -15,21 +15,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.files.private_files import replace_file
+from dotr.model import dataclass
 from dotr.model.time import Unit
 from dotr.runtimes.monitoring.totals import RunFailed
-from dotr.runtimes.spark.checkpoint.spool import Spool
-from dotr.runtimes.spark.checkpoint.standard_input_spool import StandardInputSpool
+from dotr.runtimes.spark.checkpoint.standard_input_spool import Spool, StandardInputSpool
 from dotr.streams.connectors.receivers import QUEUED_BYTES, QUEUED_MESSAGES, ReceptionClock, dates_of
 from dotr.streams.formats.segments import (
     MAGIC,
     PUBLISHED,
     SPOOL,
+    SPOOL_END,
     SUFFIX,
     FrameReader,
     Segments,
@@ -41,7 +42,8 @@ from dotr.streams.formats.segments import (
 )
 from dotr.streams.merge.feeds import SegmentsFeed
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.records import InputFile, Message, Receiver, ReceivingFailed
+from dotr.streams.records import AllEnded, InputFile, Message, Receiver, ReceivingFailed
+from dotr.streams.sinks.files import sync_folder
 
 _SEGMENT_BYTES: Final = 16 << 20
 _LEAST_SEGMENT_BYTES: Final = 1 << 16
@@ -68,11 +70,12 @@ class MessageSpool(Spool):
         self._closed = False
         self._file = -1
         self._length = 0
+        self.last: Message | None = None
         with self._writing():
-            self._number, last, latest = _recover(folder)
+            self._number, self._place, self.last = _recover(folder)
             self._used = _size(folder)
-        self._place = self._written = last
-        self._clock = ReceptionClock(latest)
+        self._written = self._place
+        self._clock = ReceptionClock(0 if self.last is None else self.last.received or 0)
         self._thread.start()
 
     def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
@@ -126,11 +129,12 @@ class MessageSpool(Spool):
     def _copy(self) -> None:
         try:
             while True:
+                has_ended = self.receiver is not None and self.receiver.ended  # before what it has offered is taken
                 with self._changed:
                     self._changed.wait_for(lambda: self._waiting or self._closed, _LOOK_SECONDS)
                     accepted, self._waiting = self._waiting, []
                     self._waiting_messages = 0
-                    if not accepted and self._closed:
+                    if not accepted and self._closed and not has_ended:
                         return
                 if accepted:
                     self._write([frame for frames, _ in accepted for frame in frames])
@@ -138,12 +142,32 @@ class MessageSpool(Spool):
                         with suppress(Exception):  # the sender may have disconnected
                             kept()
                     continue
+                if has_ended:
+                    replace_file(self._folder / SPOOL_END, (), sync=True)
+                    return
                 self._mark(time.time_ns() // 1_000, self._is_drained)
                 if self._used * 2 > self._limit:
                     self._count_again()
         finally:
             if self._file >= 0:
                 os.close(self._file)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the sender has said, in this run or an earlier one, that no further message
+        comes, and all are spooled."""
+        return (self._folder / SPOOL_END).exists()
+
+    def earlier(self) -> Iterator[list[Message]]:
+        """The messages of each segment that is still there, the newest segment first."""
+        names = segment_names(self._folder)
+        for number in sorted(names, reverse=True):
+            messages: list[Message] = []
+            with suppress(FileNotFoundError), (self._folder / names[number]).open("rb") as file:
+                frames = FrameReader(file, len(MAGIC))
+                while (frame := frames.next()) is not None:
+                    messages.append(frame.message)
+            yield messages
 
     def _is_drained(self) -> bool:
         """True if nothing waits in the receiver's socket, or to be written."""
@@ -182,33 +206,38 @@ class MessageSpool(Spool):
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
         os.write(self._file, MAGIC)
         self._length = len(MAGIC)
-        _sync_folder(self._folder)
+        sync_folder(self._folder)
 
 
-def _recover(folder: Path) -> tuple[int, int, int]:
+def _recover(folder: Path) -> tuple[int, int, Message | None]:
     """Make the last segment durable and publish its length; a frame that a crash has torn is cut
-    off. Returns the number of the segment, and place and time of reception of its last message;
-    (-1, 0, 0) for a new folder.
+    off, and a segment without a frame removed, so that the last message stays in the folder.
+    Returns the number of the segment, the place of its last message, and that message; (-1, 0,
+    None) for a new folder.
 
     Raises Refused (S114) where a published message is damaged.
     """
     names = segment_names(folder)
     if not names:
-        return -1, 0, 0
+        return -1, 0, None
     number = max(names)
     path, end = folder / names[number], 0
-    place, received = int(names[number].split("-")[1].removesuffix(SUFFIX)) - 1, 0
+    last: Message | None = None
     with path.open("r+b") as file:
         if file.read(len(MAGIC)) == MAGIC:
             frames = FrameReader(file, len(MAGIC))
             while (frame := frames.next()) is not None:
-                place, received = frame.message.place, frame.message.received or 0
+                last = frame.message
             end = frames.offset
         if (number, end) < published(folder):
             raise damaged_segment(path, end)
+        if last is None and number - 1 in names:
+            path.unlink()
+            return _recover(folder)
         _cut_off(file.fileno(), end)
     _publish(folder, number, max(end, len(MAGIC)))
-    return number, place, received
+    place = int(names[number].split("-")[1].removesuffix(SUFFIX)) - 1 if last is None else last.place
+    return number, place, last
 
 
 def _cut_off(file: int, end: int) -> None:
@@ -222,14 +251,6 @@ def _publish(folder: Path, number: int, length: int) -> None:
     """Publish the length up to which readers may read. The file need not be durable, since the
     segment is, and `_recover` writes it anew."""
     replace_file(folder / PUBLISHED, [f"{number} {length}".encode()])
-
-
-def _sync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _size(folder: Path) -> int:
@@ -272,11 +293,15 @@ class Reception:
 
     def first_has_dates(self) -> bool | None:
         """True where the first readable message of the spools has date-times; None where there is
-        none yet. Raises the error that ended a receiver or a spool."""
+        none yet. Raises the error that ended a receiver or a spool, and AllEnded."""
         if self.failure is not None:
             raise self.failure
         spools = [spool for spool in self.spools if isinstance(spool, MessageSpool)]
-        return next((dates for spool in spools if (dates := spool.first_has_dates()) is not None), None)
+        all_ended = all(spool.has_ended for spool in spools)
+        found = next((dates for spool in spools if (dates := spool.first_has_dates()) is not None), None)
+        if found is None and all_ended:
+            raise AllEnded
+        return found
 
     def copy_standard_input(self, growing: Sequence[GrowingInput], checkpoint: Path) -> None:
         """Begin to copy standard input, if an input reads it."""
@@ -303,6 +328,8 @@ def receiving(growing: Sequence[GrowingInput], checkpoint: Path, *, marks: bool 
             if each.source is not None:
                 spool = MessageSpool(each.like, spool_folder(checkpoint, each.like.input), each.spool)
                 reception.spools.append(spool)
+                if spool.has_ended:
+                    continue
                 receiver = each.source.receiver()
                 spool.receiver, spool.marks = receiver, marks
                 reception.receivers[each.like.input] = receiver

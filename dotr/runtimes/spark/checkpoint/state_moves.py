@@ -14,14 +14,11 @@ at a time.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -32,18 +29,25 @@ from dotr.engine.state.schema import StateSchema
 from dotr.engine.state.units import UnitsValue
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.files.private_files import replace_file
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.time import Micros
 from dotr.runtimes.spark.checkpoint.damage import failure_in
+from dotr.runtimes.spark.checkpoint.folder import hadoop_name, remove_folder
 from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics, encode_diagnostics
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.names import BUCKET, KEY, LINES, LOG, LOG_NUMBER, PLACE, WRITTEN
 from dotr.runtimes.spark.exchange.rows import BucketSize, decode_size, encode_size
 from dotr.runtimes.spark.exchange.worker_cache import program_of
+from dotr.streams.sinks.files import sync_folder
 from dotr.temporal.layout.layers import Layer
 from dotr.temporal.matching.state import StateError
 
-_DIVIDED: Final = "key long, passed long"
+_DIVIDED: Final = "key long, passed long, parts string"
 _JOINED: Final = "size binary"
+
+_Bucket: TypeAlias = tuple[int, int]
+"""A layer, and the number of a bucket of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ class StoredSegment(NamedTuple):
 class DivideTask:
     """The function of a task that divides old state. The new job and the schemas before and after
     are JSON text. Rows are those of `StoredState.rows`, or the numbers of buckets that have no
-    stored state, but still their initial one in the folder `moved`."""
+    stored state, but still their initial one in the folder `moved`. A row of the result has the
+    layers and buckets for which there is a part, as JSON."""
 
     def __init__(self, job: str, schemas: str, old: OldQuery) -> None:
         self._job = job
@@ -98,10 +103,11 @@ class DivideTask:
         places = self._old.layer_and_bucket
         for key, written, segments in self._buckets(batches):
             try:
-                passed = _write_parts(migrator, job.moved, places[key], written, segments)
+                passed, parts = _write_parts(migrator, job.moved, places[key], written, segments)
             except Refused as refused:
                 raise CarriedDiagnostics(encode_diagnostics(refused)) from None
-            yield RecordBatch.from_arrays([array([key], "int64"), array([passed], "int64")], ["key", "passed"])
+            columns = [array([key], "int64"), array([passed], "int64"), array([json.dumps(parts)], "string")]
+            yield RecordBatch.from_arrays(columns, ["key", "passed", "parts"])
 
     def _buckets(self, batches: Iterator[Any]) -> Iterator[tuple[int, bytes, Sequence[StoredSegment]]]:
         """The key of each bucket, its stored value, and its segments in order."""
@@ -114,15 +120,19 @@ class DivideTask:
                 yield key, written, [StoredSegment(*each) for _, *each in segments]
             else:  # the number of a bucket
                 place = self._old.layer_and_bucket[self._old.keys[key]]
-                yield self._old.keys[key], _file(self._old.moved, *place).read_bytes(), ()
+                yield self._old.keys[key], _file(self._old.moved, *place).read(), ()
 
 
 class JoinTask:
     """The function of a task that joins the parts of new buckets, whose numbers are the rows.
-    `until` is the last time passed (µs)."""
+    `sources` are the old layers and buckets of the parts of each new layer and bucket; `until` is
+    the last time passed (µs)."""
 
-    def __init__(self, job: str, schemas: str, old_buckets: int, until: Micros | None) -> None:
+    def __init__(
+        self, job: str, schemas: str, sources: Mapping[_Bucket, Sequence[_Bucket]], old_buckets: int, until: Micros | None
+    ) -> None:
         self._job = job
+        self._sources = sources
         self._schemas = schemas
         self._old_buckets = old_buckets
         self._until = until
@@ -136,7 +146,8 @@ class JoinTask:
             for number in batch.column(0).to_pylist():
                 layer, bucket = divmod(number, job.buckets)
                 try:
-                    size = _join_parts(layers[layer], bucket, job.moved, migrator, self._until)
+                    sources = self._sources.get((layer, bucket), ())
+                    size = _join_parts(layers[layer], bucket, sources, job.moved, migrator, self._until)
                 except StateError as error:
                     raise CarriedDiagnostics(encode_diagnostics(unreadable_state(error))) from None
                 yield RecordBatch.from_arrays([array([encode_size(size)], "binary")], ["size"])
@@ -150,27 +161,31 @@ def _migrator(job: str, schemas: str, old_buckets: int) -> StateMigrator:
 
 def _write_parts(
     migrator: StateMigrator, folder: str, source: tuple[int, int], written: bytes, segments: Sequence[StoredSegment]
-) -> Micros | None:
-    """Write the parts of a bucket's old state; returns its last time passed (µs)."""
+) -> tuple[Micros | None, list[_Bucket]]:
+    """Write the parts of a bucket's old state; returns its last time passed (µs), and the layers
+    and buckets of the parts."""
     try:
         units = UnitsValue.decode(written)
         if units is not None:
-            for (layer, bucket), moved in migrator.redistribute_units(source[1], units, _ReadOnlySegments(segments)).items():
+            redistributed = migrator.redistribute_units(source[1], units, _ReadOnlySegments(segments))
+            for (layer, bucket), moved in redistributed.items():
                 _write(_part(folder, layer, bucket, source), moved.encode())
-            return units.passed
+            return units.passed, list(redistributed)
         state = blocks_of_state(written, ((segment.log, segment.lines) for segment in segments))
     except StateError as error:
         raise unreadable_state(error) from None
-    for (layer, bucket), part in migrator.divide(*source, state).items():
+    divided = migrator.divide(*source, state)
+    for (layer, bucket), part in divided.items():
         _write(_part(folder, layer, bucket, source), part.encode())
-    return state.passed
+    return state.passed, list(divided)
 
 
-def _join_parts(layer: Layer, bucket: int, folder: str, migrator: StateMigrator, until: Micros | None) -> BucketSize:
+def _join_parts(
+    layer: Layer, bucket: int, sources: Sequence[_Bucket], folder: str, migrator: StateMigrator, until: Micros | None
+) -> BucketSize:
     """Write the initial state of a new bucket from its parts; returns its size."""
-    whole = _file(folder, layer.number, bucket)
-    parts = whole.with_suffix("")
-    texts = (part.read_bytes() for part in sorted(parts.glob("*.json")))
+    parts = sorted((_part(folder, layer.number, bucket, source) for source in sources), key=str)
+    texts = (part.read() for part in parts)
     if layer.units:
         of_units = map(UnitsValue.decode, texts)
         units = migrator.unite_units([each for each in of_units if each is not None], until)
@@ -179,8 +194,9 @@ def _join_parts(layer: Layer, bucket: int, folder: str, migrator: StateMigrator,
         of_rules = map(MovedState.decode, texts)
         state = merge_blocks(layer, [each for each in of_rules if each is not None], until, migrator.kept_order(layer.number))
         text, counts = state.encode(), state.event_counts
-    _write(whole, text)
-    shutil.rmtree(parts, ignore_errors=True)
+    _write(_file(folder, layer.number, bucket), text)
+    if parts:
+        remove_folder(str(parts[0].parent))
     return BucketSize(layer.number, bucket, counts, len(text))
 
 
@@ -212,12 +228,13 @@ def unreadable_state(error: StateError) -> Refused:
 def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: Job, log: Path) -> list[BucketSize]:
     """Write the initial states of the new job's buckets; returns their sizes, sorted. Leftovers of
     an earlier attempt are removed. A job without state has no buckets."""
-    folder = Path(job.moved)
-    for leftover in (folder, Path(job.run)):
-        shutil.rmtree(leftover, ignore_errors=True)
+    folder = Location.of(job.moved)
+    for leftover in (job.moved, job.run):
+        remove_folder(leftover)
     if not job.layers:
         return []
-    folder.mkdir(parents=True)
+    if not folder.is_url:
+        folder.path.mkdir(parents=True)
     # A task for each old bucket of a layer: Spark's default of 200 would start a worker's function so often.
     session.conf.set("spark.sql.shuffle.partitions", str(max(1, old.buckets)))
     text, schemas = job.to_json(), json.dumps([change.before.to_json(), change.after.to_json()])
@@ -230,13 +247,19 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
         of_batches = {row.key for row in divided}
         waiting = [number for number, key in enumerate(old.keys) if key not in of_batches] if old.moved else []
         divided += _numbers(session, waiting, job).mapInArrow(DivideTask(text, schemas, old), _DIVIDED).collect() if waiting else []
+        sources: dict[_Bucket, list[_Bucket]] = {}
+        for row in divided:
+            for layer, bucket in json.loads(row.parts):
+                sources.setdefault((layer, bucket), []).append(old.layer_and_bucket[row.key])
         until = max((row.passed for row in divided if row.passed is not None), default=None)
-        joined = _numbers(session, range(job.layers * job.buckets), job).mapInArrow(JoinTask(text, schemas, old.buckets, until), _JOINED)
+        join = JoinTask(text, schemas, sources, old.buckets, until)
+        joined = _numbers(session, range(job.layers * job.buckets), job).mapInArrow(join, _JOINED)
         sizes = [decode_size(bytes(row.size)) for row in joined.collect()]
     except PySparkException as error:
-        raise failure_in(Path(old.query), str(error), log) from None
-    _sync(folder)
-    _sync(folder.parent)
+        raise failure_in(Location.of(old.query), str(error), log) from None
+    if not folder.is_url:
+        sync_folder(folder.path)
+        sync_folder(folder.path.parent)
     return sorted(sizes)
 
 
@@ -260,37 +283,33 @@ def unit_counts(layer: Layer, value: UnitsValue) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def moved_states(folder: str) -> Iterator[tuple[int, bytes]]:
+def moved_states(folder: str, layers: int, buckets: int) -> Iterator[tuple[int, bytes]]:
     """The layer and the initial state of each bucket."""
-    for path in sorted(Path(folder).glob("*-*.json")):
-        yield int(path.stem.partition("-")[0]), path.read_bytes()
+    for layer in range(layers):
+        for bucket in range(buckets):
+            yield layer, _file(folder, layer, bucket).read()
 
 
 def initial_state(job: Job, layer: int, bucket: int) -> bytes:
     """The initial state of a bucket without a stored one; empty where no state was moved."""
-    return _file(job.moved, layer, bucket).read_bytes() if job.moved else b""
+    return _file(job.moved, layer, bucket).read() if job.moved else b""
 
 
-def _file(folder: str, layer: int, bucket: int) -> Path:
-    return Path(folder) / f"{layer}-{bucket}.json"
+def _file(folder: str, layer: int, bucket: int) -> Location:
+    return Location.of(folder) / f"{layer}-{bucket}.json"
 
 
-def _part(folder: str, layer: int, bucket: int, source: tuple[int, int]) -> Path:
+def _part(folder: str, layer: int, bucket: int, source: _Bucket) -> Location:
     """The file of the part of a new bucket that comes from an old one."""
-    return _file(str(_file(folder, layer, bucket).with_suffix("")), *source)
+    return _file(f"{folder}/{layer}-{bucket}", *source)
 
 
-def _write(path: Path, text: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, [text], sync=True)
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+def _write(place: Location, text: bytes) -> None:
+    if place.is_url:
+        place.put(text)
+    else:
+        place.path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(place.path, [text], sync=True)
 
 
 # Stored state of a running or stopped query, read by Spark's state data source.
@@ -306,7 +325,13 @@ class StoredState:
     def __init__(self, session: SparkSession, query: str) -> None:
         self._session = session
         self._query = query
-        known = session.read.format("state-metadata").load(query).select("operatorId", "operatorProperties").distinct().collect()
+        known = (
+            session.read.format("state-metadata")
+            .load(hadoop_name(Location.of(query)))
+            .select("operatorId", "operatorProperties")
+            .distinct()
+            .collect()
+        )
         self._has_logs = {
             row.operatorId: any(each["stateName"] == LOG for each in json.loads(row.operatorProperties)["stateVariables"]) for row in known
         }
@@ -342,4 +367,4 @@ class StoredState:
 
     def _read(self, operator: int, variable: str) -> DataFrame:
         reader = self._session.read.format("statestore").option("operatorId", operator).option("stateVarName", variable)
-        return reader.load(self._query)
+        return reader.load(hadoop_name(Location.of(self._query)))

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
-from dotr.errors.diagnostics import Diagnostic, DotrError, Refused, Severity
+from dotr.errors.diagnostics import Diagnostic, DotrError, InputFailed, Refused, Severity
 from dotr.model.places import Document, Span
 from dotr.runtimes.monitoring.totals import InputLost, RunFailed
-from dotr.streams.records import InputFailed
 
 P = ParamSpec("P")
 R = TypeVar("R")

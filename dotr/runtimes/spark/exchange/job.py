@@ -8,9 +8,12 @@ Nothing is compiled here, so that Spark's short-lived processes can read a job c
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
+from dotr.evaluation.files.stores import Location, configure_storage
+from dotr.model import dataclass
+from dotr.model.stream import NO_INPUTS, PublishedInputs
 from dotr.model.time import Clock, Micros, Unit
 from dotr.runtimes.spark.exchange.names import bucket_keys
 
@@ -43,6 +46,11 @@ class Job:
     - `marks`: the marks of the files among the inputs as JSON; empty where one is unknown.
     - `trigger`: shortest time between batches of growing inputs, in µs.
     - `clock_delay`: heartbeats follow the machine's time by so many µs; None: there are none.
+    - `published`: the inputs whose elements are part of outputs.
+    - `scratch`: the folder of the driver's own files where the checkpoint is at a URL; empty: they
+      are in the checkpoint.
+    - `storage`: the settings of stores as JSON, with secrets as `${NAME}`; empty: none.
+    - `explains`: firings have the events of their matches.
     """
 
     program: str
@@ -72,6 +80,21 @@ class Job:
     marks: tuple[str, ...] = ()
     zone: str = ""
     clock_delay: Micros | None = None
+    published: PublishedInputs = NO_INPUTS
+    explains: bool = False
+    scratch: str = ""
+    storage: str = ""
+
+    @property
+    def home(self) -> Location:
+        """The checkpoint."""
+        return Location.of(self.run).parent
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the driver's own files, which may be lost: the checkpoint, or a folder of
+        the driver's machine."""
+        return Path(self.scratch or Path(self.run).parent)
 
     @property
     def live(self) -> bool:
@@ -111,19 +134,29 @@ class Job:
                 **({"marks": self.marks} if self.marks else {}),
                 **({"zone": self.zone} if self.zone else {}),
                 **({"clock_delay": self.clock_delay} if self.clock_delay is not None else {}),
+                **({"explains": True} if self.explains else {}),
+                **({"published": [sorted(self.published.names), self.published.order]} if self.published.names else {}),
+                **({"scratch": self.scratch} if self.scratch else {}),
+                **({"storage": self.storage} if self.storage else {}),
             }
         )
 
     @staticmethod
     @lru_cache(maxsize=4)
     def from_json(text: str) -> Job:
-        """The inverse of `to_json`.
+        """The inverse of `to_json`; the stores of this process are used as the job says.
 
+        >>> from dataclasses import replace
         >>> job = Job("{}", ("a", "b"), (0, 5), "SECOND", False, 1, 2, 2, 1000, 2, "x")
         >>> Job.from_json(job.to_json()) == job
         True
+        >>> named = replace(job, published=PublishedInputs(frozenset(["b"]), ("a", "b")))
+        >>> Job.from_json(named.to_json()) == named
+        True
         """
         data = json.loads(text)
+        if data.get("storage"):
+            configure_storage(json.loads(data["storage"]))
         return Job(
             program=data["program"],
             inputs=tuple(data["inputs"]),
@@ -152,6 +185,10 @@ class Job:
             marks=tuple(data.get("marks", ())),
             zone=data.get("zone", ""),
             clock_delay=data.get("clock_delay"),
+            explains=data.get("explains", False),
+            published=PublishedInputs(frozenset(published[0]), tuple(published[1])) if (published := data.get("published")) else NO_INPUTS,
+            scratch=data.get("scratch", ""),
+            storage=data.get("storage", ""),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final, NamedTuple
 
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.time import LAST_MICRO, Micros
 
 END: Final = -1
@@ -143,10 +144,10 @@ class Offset:
         return Offset.of_json(json.loads(text))
 
     @staticmethod
-    def of_log(path: Path) -> Offset:
+    def of_log(place: Location) -> Offset:
         """The offset in a file of Spark's log of offsets. Raises OSError, and what `of_text` raises
         and IndexError for a damaged file."""
-        return Offset.of_text(path.read_text().splitlines()[-1])
+        return Offset.of_text(place.read().decode().splitlines()[-1])
 
     def padded(self, inputs: int) -> Offset:
         """The offset with start positions for inputs added since."""

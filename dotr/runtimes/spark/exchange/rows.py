@@ -15,6 +15,9 @@
 | ENDED | below 0 | 0 | none: the stream has ended |
 | STATE | below 0 | its bytes | size of a bucket |
 | UNDER_WAY | bucket | end | a unit or queue of a lower layer, active before that time (`under_way`) |
+| ELEMENTS | below 0 | number | elements of inputs that an output has, as FIRINGS |
+| ELEMENT_RUN | below 0 | number | path of a sorted run of such elements |
+| SHOWN | – | – | dead letters that the driver only logs, from the tasks of an output to the driver alone |
 | DUE | below 0 | due | the time as text: when a bucket acts next without arrivals; only with a `clock` |
 
 Rows with keys below 0 pass every operator unchanged. Payloads are JSON, or a path: data, never
@@ -65,6 +68,9 @@ class RowKind(IntEnum):
     FALLBACKS = 11
     UNDER_WAY = 12
     DUE = 13
+    ELEMENTS = 14
+    ELEMENT_RUN = 15
+    SHOWN = 16
 
 
 class SparkRow(NamedTuple):

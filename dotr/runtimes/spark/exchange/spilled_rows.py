@@ -2,7 +2,7 @@
 when many.
 
 Idea: an external merge sort (`runtimes.external_sort`). A task sorts a run's length at a time and
-writes it beside the checkpoint; the driver merges the runs while writing the output, and removes
+writes it into the checkpoint; the driver merges the runs while writing the output, and removes
 them.
 Invariant: the output depends on the firings alone, not on their division into runs. Files of a
 failed task are removed with the next batch that has runs, or at the next start.
@@ -13,16 +13,20 @@ written and read once more.
 from __future__ import annotations
 
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.stream import DeadLetter, Firing, Reason, output_order
 from dotr.runtimes.external_sort import RUN_SIZE as RUN_SIZE
 from dotr.runtimes.external_sort import MergedRuns as MergedRuns
+from dotr.runtimes.external_sort import RunPlace as RunPlace
 from dotr.runtimes.external_sort import SortedRuns, SpillFormat
 from dotr.runtimes.external_sort import blocks as blocks
 from dotr.runtimes.external_sort import merge_runs as merge_runs
@@ -51,31 +55,43 @@ class SpilledKind(SpillFormat[T]):
 
 
 FIRINGS: Final[SpilledKind[Firing]] = SpilledKind(output_order, encode_firings, decode_firings, 200, RowKind.FIRINGS, RowKind.RUN)
+ELEMENTS: Final[SpilledKind[Firing]] = SpilledKind(output_order, encode_firings, decode_firings, 200, RowKind.ELEMENTS, RowKind.ELEMENT_RUN)
 DEAD_LETTERS: Final[SpilledKind[DeadLetter]] = SpilledKind(
     attrgetter("input", "file", "line"), encode_dead_letters, decode_dead_letters, 10, RowKind.DEAD, RowKind.DEAD_RUN
 )
 
 
 class SpillBuffer(Generic[T]):
-    """The items of one kind that a task has found in a batch."""
+    """The items of one kind that a task has found in a batch.
+
+    A job without a folder has no file of its own: its items are rows, however many they are.
+    """
 
     def __init__(self, form: SpilledKind[T], job: Job, run: int = RUN_SIZE) -> None:
         self._form = form
-        self._runs = SortedRuns(form, lambda: run_folder(job), run)
+        self._rows: list[SparkRow] = []
+        self._has_folder = bool(job.run)
+        self._runs = SortedRuns(form, lambda: run_folder(job), run if job.run else sys.maxsize)
 
     def add(self, items: Sequence[T], weight: int) -> None:
         """Add items of a total weight."""
         self._runs.add(items, weight)
+        if not self._has_folder and self._runs.buffered_weight > MAX_ROW_WEIGHT:
+            self._rows.append(self._row(-1))
+            self._runs.buffered, self._runs.buffered_weight = [], 0
+
+    def _row(self, key: int) -> SparkRow:
+        items = self._runs.buffered
+        return SparkRow(key, self._form.row, len(items), self._form.write(items))
 
     def rows(self, key: int) -> list[SparkRow]:
         """All items as rows under a key below 0."""
         runs = self._runs
-        if runs.buffered and (runs.runs or runs.buffered_weight > MAX_ROW_WEIGHT):
+        if self._has_folder and runs.buffered and (runs.runs or runs.buffered_weight > MAX_ROW_WEIGHT):
             runs.spill()
         out = [SparkRow(key, self._form.run, length, str(path).encode("utf-8", "surrogateescape")) for path, length in runs.runs]
-        if runs.buffered:
-            out.append(SparkRow(key, self._form.row, len(runs.buffered), self._form.write(runs.buffered)))
-        return out
+        out += [row._replace(key=key) for row in self._rows]
+        return [*out, self._row(key)] if runs.buffered else out
 
 
 class SpilledDeadLetters:
@@ -100,16 +116,22 @@ class SpilledDeadLetters:
         return self._buffer.rows(key)
 
 
-def run_folder(job: Job) -> Path:
+def run_folder(job: Job) -> RunPlace:
     """The folder of a job's runs, in the checkpoint, which all machines can read."""
-    return Path(job.run).parent / WAITING
+    return job.home / WAITING if job.home.is_url else job.home.path / WAITING
 
 
-def run_path(payload: bytes) -> Path:
-    """The path in the payload of a row."""
-    return Path(payload.decode("utf-8", "surrogateescape"))
+def run_place(payload: bytes) -> RunPlace:
+    """The file or object in the payload of a row."""
+    place = Location(payload.decode("utf-8", "surrogateescape"))
+    return place if place.is_url else place.path
 
 
-def remove_runs(folder: Path) -> None:
-    """Remove the folder with all its runs."""
-    shutil.rmtree(folder, ignore_errors=True)
+def remove_runs(folder: RunPlace) -> None:
+    """Remove the folder with all its runs; what cannot be removed now is with the next batch that
+    has runs, or at the next start."""
+    if isinstance(folder, Path):
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            folder.remove_below()

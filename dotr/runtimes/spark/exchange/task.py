@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
+from dotr.model import dataclass
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.positions import END, Cut, Floor, Offset, floors_of_json
 from dotr.streams.connectors.kafka.topics import LostRange

@@ -21,7 +21,7 @@ from dotr.model.templates import ParsedMap
 from dotr.model.terms import Term
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.streams.connectors.kafka.topics import KafkaInput
-from dotr.streams.formats.maps import shapes_of
+from dotr.streams.formats.mapping.maps import shapes_of
 from dotr.streams.merge.file_marks import FileMark
 from dotr.streams.records import InputFile
 
@@ -108,7 +108,7 @@ def _background_policy(job: Job) -> CachePolicy | StoreFile:
 @lru_cache(maxsize=1)
 def layers_of(job: Job) -> tuple[StageTwo, ...]:
     """Stage two of the job's program, by layer."""
-    return program_of(job).stage_two(job.clock)
+    return program_of(job).stage_two(job.clock, explains=job.explains)
 
 
 def terms_of(job: Job) -> StreamTerms:

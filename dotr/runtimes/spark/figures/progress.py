@@ -63,7 +63,7 @@ class SparkProgress:
             [PortTotals(label, port.key_position, port.is_replicated) for label, port in zip(labels, layer.ports, strict=True)]
             for labels, layer in zip(port_labels(layers), layers, strict=True)
         ]
-        stored = read_totals(checkpoint.folder) or StoredTotals()
+        stored = read_totals(checkpoint.home) or StoredTotals()
         self._totals = StoredTotals(
             stored.batch, stored.before, stored.last, stored.sizes if stored.ports == _frozen(ports) else {}, _frozen(ports)
         )
@@ -77,14 +77,14 @@ class SparkProgress:
         """Add the figures of a written batch, by Spark's number."""
         layout = self._checkpoint.layout
         self._totals = self._totals.with_batch(number + (layout.first if layout else 0), counted, sizes)
-        write_totals(self._checkpoint.folder, self._totals)
+        write_totals(self._checkpoint.home, self._totals)
         self._number = number
         self.report()
 
     def state_moved(self, sizes: Sequence[BucketSize]) -> None:
         """Replace the bucket sizes after a migration of state."""
         self._totals = replace(self._totals, sizes={(each.layer, each.bucket): each for each in sizes})
-        write_totals(self._checkpoint.folder, self._totals)
+        write_totals(self._checkpoint.home, self._totals)
 
     def spark_progressed(self, figures: BatchFigures) -> None:
         """Store Spark's figures of a batch."""
@@ -100,7 +100,7 @@ class SparkProgress:
             offset = checkpoint.offset(self._number)
         except (OSError, ValueError):
             return
-        closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset, self._connections())
+        closed, inputs = progress_of(checkpoint, checkpoint.layout, offset, self._connections())
         labels = [[port.label for port in layer] for layer in totals.ports]
         beat = last_heartbeat(checkpoint.folder, offset)
         self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch, beat))
@@ -118,21 +118,24 @@ def last_heartbeat(folder: Path, offset: Offset | None) -> Micros | None:
 
 
 def progress_of(
-    folder: Path, layout: CheckpointLayout, offset: Offset | None, connections: Mapping[str, bool] | None = None
+    checkpoint: Checkpoint, layout: CheckpointLayout, offset: Offset | None, connections: Mapping[str, bool] | None = None
 ) -> tuple[Micros | None, tuple[InputProgress, ...]]:
     """The last closed time (µs; None: none yet) at an offset, and the progress of the inputs there,
     or where the planner of growing inputs has scanned to. `connections`: those of receivers, which
     the planner does not have."""
-    figures = read_inputs(folder)
+    figures = read_inputs(checkpoint.folder)
     connections = {**figures.connections, **(connections or {})}
     ahead = figures.watermarks if layout.growing or layout.topics else []
     closed = None if offset is None or offset.time == -LAST_MICRO else offset.time
+    if layout.tables:
+        ended = offset is not None and offset.ended
+        return closed, tuple([InputProgress(name, None if ended else closed, ended) for name, _, _ in layout.tables])
     if ahead:
         return closed, progress_by_input(ahead, closed, connections)
     names = [(name, delay) for name, delay, _ in (*layout.inputs, *layout.growing)]
     if layout.has_partitions:
         delays = {name: delay for name, delay, _ in (*layout.topics, *layout.growing)}
-        names += [(name, delays[name]) for name in PartitionJournal(folder).names() if name in delays]
+        names += [(name, delays[name]) for name in PartitionJournal(checkpoint.home).names() if name in delays]
     files = []
     others = len(layout.inputs) + len(layout.growing)
     positions = offset.padded(others).positions if offset is not None else Offset.start(others).positions
@@ -159,7 +162,8 @@ class FirstBatchProgress:
         if self._done:
             return
         self._done = batch_written
-        self._show("" if batch_written else self._activity())
+        with suppress(OSError):  # of a store: the next report shows more
+            self._show("" if batch_written else self._activity())
 
     def _activity(self) -> str:
         planned, written = self._checkpoint.planned_batch, self._checkpoint.committed_batch()

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from dotr.engine.state.log import Manifest, live_events
 from dotr.engine.state.moves import blocks_of_state
 from dotr.engine.state.units import UnitsValue
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.time import Clock, Micros, Unit
 from dotr.runtimes.monitoring.progress import InputProgress
 from dotr.runtimes.spark.checkpoint.figures import StoredTotals, read_totals
@@ -27,6 +29,7 @@ from dotr.runtimes.spark.exchange.names import bucket_keys
 from dotr.runtimes.spark.exchange.positions import END, InputPosition
 from dotr.runtimes.spark.figures.progress import last_heartbeat, progress_of
 from dotr.streams.connectors.kafka.topics import PartitionJournal
+from dotr.streams.connectors.opening import published_streams
 from dotr.streams.formats.segments import RECEIVED, last_place, spool_folder
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.state import StateError
@@ -70,14 +73,15 @@ class CheckpointStatus:
     """The status of a checkpoint.
 
     `batch` is the number of the last written batch, and `under_way` that of a planned one not
-    written yet. `written_at` is the file time of the last batch or migration, in seconds since
-    1970. `closed` is the last closed time (µs; the greatest time where the stream has `ended`).
-    `heartbeat` is the last one of the clock (µs), None without one. `totals` is None where none are
-    stored. `copied_lines` is the number of copied lines of standard
-    input, and `received` that of the messages of each input that receives them.
+    written yet. `written_at` is the time of the last batch or migration, in seconds since 1970;
+    None where it is unknown. `closed` is the last closed time (µs; the greatest time where the
+    stream has `ended`). `heartbeat` is the last one of the clock (µs), None without one. `totals`
+    is None where none are stored. `copied_lines` is the number of copied lines of standard input,
+    and `received` that of the messages of each input that receives them. `streams` are the
+    published ones: their bases, and the numbers of the first kept element and of the next one.
     """
 
-    folder: Path
+    folder: Location
     layout: CheckpointLayout
     clock: Clock
     batch: int | None
@@ -91,6 +95,7 @@ class CheckpointStatus:
     copied_lines: int | None = None
     received: Mapping[str, int] = field(default_factory=dict)
     heartbeat: Micros | None = None
+    streams: Sequence[tuple[str, int, int]] = ()
 
     @property
     def is_moved_state(self) -> bool:
@@ -111,17 +116,16 @@ def status_of(folder: str) -> CheckpointStatus:
     batch, planned = checkpoint.committed_batch(), checkpoint.planned_batch
     try:
         offset = checkpoint.offset(batch)
-        written = checkpoint.folder / "dotr.json" if batch is None else Path(checkpoint.query) / "commits" / str(batch)
-        at = written.stat().st_mtime if batch is not None or layout.first else None
+        at = checkpoint.written_at() if batch is not None or layout.first else None
     except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
         checkpoint.check()
         hint = "Is the folder whole? A run in progress may have removed it in the meantime: repeat the command."
         raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
-    closed, inputs = progress_of(checkpoint.folder, layout, offset)
+    closed, inputs = progress_of(checkpoint, layout, offset)
     names = [*layout.inputs, *layout.growing]
     others = len(names)
     if layout.has_partitions:
-        names += [(name, 0, partition.place) for name, partition in PartitionJournal(checkpoint.folder).entries]
+        names += [(name, 0, partition.place) for name, partition in PartitionJournal(checkpoint.home).entries]
     input_positions = () if offset is None else offset.padded(others).positions
     positions = tuple(
         ReadPosition(name, path, None if position.offset == END else position, number >= others)
@@ -132,13 +136,14 @@ def status_of(folder: str) -> CheckpointStatus:
     batch = layout.first + (-1 if batch is None else batch)
     ended = offset is not None and offset.ended
     clock = Clock(Unit.from_written(unit), dated, layout.zone)
-    totals = read_totals(checkpoint.folder)
+    totals = read_totals(checkpoint.home)
     last = batch if batch >= 0 else None
     copied = copied_lines(checkpoint.folder)
     received = {name: last_place(spool_folder(checkpoint.folder, name)) for name, _, pattern in layout.growing if pattern == RECEIVED}
     beat = last_heartbeat(checkpoint.folder, offset)
+    streams = published_streams(checkpoint.folder)
     return CheckpointStatus(
-        checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied, received, beat
+        checkpoint.home, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied, received, beat, streams
     )
 
 
@@ -154,7 +159,8 @@ def stored_summary(status: CheckpointStatus) -> StoredSummary:
     if status.is_moved_state:
         try:
             counter = _StateCounter(status)
-            for layer, value in moved_states(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]):
+            moved = Checkpoint(str(status.folder)).folders(status.layout.generation)[1]
+            for layer, value in moved_states(moved, status.layout.layers, status.layout.buckets):
                 counter.add_value(layer, value)
             return counter.summary()
         except (OSError, ValueError, StateError) as error:

@@ -21,10 +21,11 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple
 
+from dotr.evaluation.files.stores import Location
+from dotr.model import dataclass
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.positions import BEGINNING, ORDINARY_BYTES
 from dotr.streams.formats.content import whole_reason
@@ -118,7 +119,7 @@ def has_ranges(file: InputFile) -> bool:
     if file.format not in (Format.NDJSON, Format.CSV, Format.TEXT, Format.NQUADS) or whole_reason(file):
         return False
     try:
-        with open(file.path, "rb") as start:
+        with Location(file.path).open() as start:
             compressed = start.read(len(MAGIC)) == MAGIC
     except OSError:  # reported by the reader
         return False
@@ -260,8 +261,7 @@ def _behind_line_end(path: str, offset: int, until: int) -> Position | None:
     """The position behind the first line end from `offset` on, with line number 1; None where there
     is no line end before `until`."""
     try:
-        with open(path, "rb") as file:
-            file.seek(offset)
+        with Location(path).open(offset) as file:
             while offset < until and (piece := file.readline(_PIECE)):
                 offset += len(piece)
                 if piece.endswith(b"\n"):

@@ -37,8 +37,9 @@ class PlanStopped(DotrError):
 
 
 def index_folder(job: Job) -> Path:
-    """The folder of a job's index, which all machines can read and write."""
-    return Path(job.run).parent / FOLDER
+    """The folder of a job's index: in the checkpoint, which all machines can read and write, or of
+    the driver's machine, where tasks return what they find."""
+    return job.folder / FOLDER
 
 
 class IndexFiles:

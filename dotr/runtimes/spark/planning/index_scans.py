@@ -24,8 +24,9 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, InputFailed, Refused
 from dotr.errors.fallbacks import error_line
+from dotr.evaluation.files.stores import Location
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.checkpoint.folder import last_number
@@ -38,7 +39,8 @@ from dotr.runtimes.spark.exchange.worker_cache import input_of, topics_of, witho
 from dotr.runtimes.spark.planning.granules import Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.planning.index_files import BEAT_SECONDS, IndexFiles, index_folder
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics, end_of_range, offset_range_starts, piece_of_partition
-from dotr.streams.records import InputFailed, InputFile, Position
+from dotr.streams.formats.lines import file_size
+from dotr.streams.records import InputFile, Position
 
 INDEXED_BYTES: Final = 64 << 20
 """Bytes of bounded inputs above which they are indexed by tasks."""
@@ -50,28 +52,31 @@ _BATCHES_AHEAD: Final = 4
 _TRIES: Final = 3
 FAILED_SCAN: Final = "S150"
 _PAUSE_SECONDS: Final = 0.1
+_REMOTE_PAUSE_SECONDS: Final = 1.0
+"""Wait between two looks at Spark's logs: at a URL each is a few requests to a store."""
 _STOP_SECONDS: Final = 10.0
-_SCHEMA: Final = "scanned long"
+_SCHEMA: Final = "number long, piece long, found string"
 _LOG: Final = logging.getLogger("dotr")
 
 
-def granule_of(inputs: Sequence[InputFile], job: Job, folder: Path) -> int:
+def granule_of(inputs: Sequence[InputFile], job: Job) -> int:
     """The number of records of a granule in the index of a job's inputs. It is 0 where the planner
-    scans the inputs: they grow, are small, or there is one core. `folder` is the checkpoint's."""
+    scans the inputs: they grow, are small, or there is one core."""
     if job.growing or job.rates or job.paces or job.tasks <= 1:
         return 0
-    topics = IndexedTopics(job, folder)
+    topics = IndexedTopics(job)
     if job.topics and not topics.can_be_indexed(filter(None, (_started(job), *(_last_offset(job, log) for log in ("commits", "offsets"))))):
         return 0
     size = sum(topics.records) * ORDINARY_BYTES
     for file in inputs:
         with suppress(OSError):  # reported by the reader
-            size += os.path.getsize(file.path) if file.size is None else file.size
+            size += file_size(file)
     return records_of_granule(job.batch, job.tasks, len(inputs) + len(topics.records)) if size > INDEXED_BYTES else 0
 
 
 class ScanTask:
-    """The function that Spark's tasks run to scan inputs.
+    """The function that Spark's tasks run to scan inputs. Each piece is a file of the index, or a
+    row where the checkpoint is at a URL: executors do not reach the driver's disk.
 
     The job and the work of each task are JSON text. For a range, the work has the number of the
     input, its base, the starts of its ranges, the number of the piece, and the partition (None for
@@ -79,49 +84,51 @@ class ScanTask:
     first part.
     """
 
-    def __init__(self, job: str, work: Sequence[str], folder: str) -> None:
+    def __init__(self, job: str, work: Sequence[str]) -> None:
         self._job = job
         self._work = work
-        self._folder = folder
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyarrow import RecordBatch, array
 
-        job, files = Job.from_json(self._job), IndexFiles(Path(self._folder))
-        scanned = 0
+        job = Job.from_json(self._job)
+        files, found = IndexFiles(index_folder(job)), []
         try:
             with without_garbage_collection():
                 for batch in batches:
                     for number in batch.columns[0].to_pylist():
-                        scanned += _scan(job, files, json.loads(self._work[number]))
+                        for input_number, piece, part in _scan(job, json.loads(self._work[number])):
+                            if job.scratch:
+                                found.append((input_number, piece, part.to_json()))
+                            else:
+                                files.write(input_number, piece, part)
         except Refused as refused:
             raise CarriedDiagnostics(encode_diagnostics(refused)) from None
         except InputFailed as failed:
             raise CarriedDiagnostics(encode_diagnostics(Refused([failed.diagnostic]), lasting=True)) from None
-        yield RecordBatch.from_arrays([array([scanned], "int64")], ["scanned"])
+        columns = [list(column) for column in zip(*found, strict=True)] or [[], [], []]
+        arrays = [array(column, form) for column, form in zip(columns, ("int64", "int64", "string"), strict=True)]
+        yield RecordBatch.from_arrays(arrays, ["number", "piece", "found"])
 
 
-def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
-    """Scan and write the pieces of one task; returns their number."""
+def _scan(job: Job, work: dict[str, Any]) -> Iterator[tuple[int, int, Piece]]:
+    """Scan the pieces of one task; yields each with the numbers of its input and its own."""
     for number, base, starts, piece, partition in work["ranges"]:
         if partition is None:
-            files.write(number, piece, scan_range(input_of(job, number), Position(*base), starts, piece, job.granule))
+            yield number, piece, scan_range(input_of(job, number), Position(*base), starts, piece, job.granule)
         else:
-            files.write(number, piece, _scan_offsets(job, RangePartition.of_json(*partition), starts, piece))
+            yield number, piece, _scan_offsets(job, RangePartition.of_json(*partition), starts, piece)
     parts = [
         (BEGINNING, number, 0, scan_parts(input_of(job, number), Position(*base), job.granule, first))
         for number, base, first in work["parts"]
     ]
     heapify(parts)
-    scanned = len(work["ranges"])
     while parts:  # the file whose greatest scanned time is least is scanned next
         greatest, number, piece, found = heappop(parts)
         with suppress(StopIteration):
             part = next(found)
-            files.write(number, piece, part)
-            scanned += 1
+            yield number, piece, part
             heappush(parts, (max([greatest, *(each.greatest for each in part.granules)]), number, piece + 1, found))
-    return scanned
 
 
 def _scan_offsets(job: Job, partition: RangePartition, starts: Sequence[int], piece: int) -> Piece:
@@ -157,7 +164,7 @@ class _IndexedFile:
         if isinstance(file, RangePartition):
             self.starts = () if self.is_complete else offset_range_starts(file, base.offset, FIRST_RANGE)
         elif not self.is_complete and has_ranges(file):
-            self.starts = range_starts(base.offset, os.path.getsize(file.path) if file.size is None else file.size, FIRST_RANGE)
+            self.starts = range_starts(base.offset, file_size(file), FIRST_RANGE)
 
     def load(self, files: IndexFiles) -> bool:
         """Read the pieces that have been written since; True if there was one."""
@@ -203,7 +210,7 @@ class _IndexScans:
         self._job = job
         self._text = job.to_json()
         self._log = log
-        self._topics = IndexedTopics(job, Path(job.run).parent)
+        self._topics = IndexedTopics(job)
         self._base = base = self._topics.padded(base)
         self._stopped = threading.Event()
         self._failing = threading.Lock()
@@ -274,7 +281,7 @@ class _IndexScans:
                 tasks = min(self._job.tasks, len(chosen))
                 self._run([{"ranges": chosen[number::tasks], "parts": []} for number in range(tasks)])
             elif not any(loaded):
-                self._stopped.wait(_PAUSE_SECONDS)
+                self._stopped.wait(_REMOTE_PAUSE_SECONDS if self._job.scratch else _PAUSE_SECONDS)
 
     def _chosen(self) -> list[list[object]]:
         """The ranges to be scanned next; empty while enough is indexed."""
@@ -322,11 +329,12 @@ class _IndexScans:
         """Run tasks, repeated where Spark itself has failed, for example has lost a worker."""
         if not work:
             return
-        task = ScanTask(self._text, [json.dumps(each) for each in work], str(index_folder(self._job)))
+        task = ScanTask(self._text, [json.dumps(each) for each in work])
         for tries in range(1, _TRIES + 1):
             try:
                 self._session.sparkContext.setJobGroup(self._group, "times of the inputs", True)
-                self._session.range(0, len(work), 1, len(work)).mapInArrow(task, _SCHEMA).collect()
+                for number, piece, found in self._session.range(0, len(work), 1, len(work)).mapInArrow(task, _SCHEMA).collect():
+                    self.files.write(number, piece, Piece.of_json(found))
                 return
             except JVM_ERRORS as error:
                 if self._stopped.is_set():
@@ -348,11 +356,12 @@ def _failed_scan(why: str) -> Diagnostic:
 
 def _last_offset(job: Job, log: str) -> Offset | None:
     """The offset of the last batch of a log of the query; None without one."""
-    last = last_number(Path(job.run) / log)
+    run = Location.of(job.run)
+    last = last_number(run / log)
     if last is None:
         return None
     try:
-        return Offset.of_log(Path(job.run) / "offsets" / str(last)).padded(len(job.inputs))
+        return Offset.of_log(run / "offsets" / str(last)).padded(len(job.inputs))
     except (OSError, ValueError, IndexError):  # it is being written, or was removed since
         return None
 
@@ -370,7 +379,7 @@ def indexing(session: SparkSession, job: Job) -> Iterator[None]:
         yield
         return
     base = (_last_offset(job, "commits") or _started(job) or Offset.start(0)).padded(len(job.inputs))
-    log = Path(job.run).parent / "spark.log"
+    log = job.folder / "spark.log"
     try:
         scans = _IndexScans(session, job, base, log)
     except OSError as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.job import Job
@@ -24,15 +23,13 @@ from dotr.streams.records import Record
 
 class IndexedTopics:
     """The partitions of a job's topics, numbered behind its other inputs, without a call to the
-    broker.
-
-    `folder` is the checkpoint's. Raises `Refused` (S114) where the journal is damaged.
+    broker. Raises `Refused` (S114) where the journal is damaged.
     """
 
-    def __init__(self, job: Job, folder: Path) -> None:
+    def __init__(self, job: Job) -> None:
         self._first = len(job.inputs)
         self._topics = {each.name: each for each in topics_of(job)}
-        journal = PartitionJournal(folder) if job.topics else None
+        journal = PartitionJournal(job.home) if job.topics else None
         self._entries: Sequence[tuple[str, Partition]] = () if journal is None else journal.entries
         self._has_lost = journal is not None and any(journal.lost(number) for number in range(len(journal.entries)))
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import json
 import time
-from pathlib import Path
 from threading import Condition, Thread
 from typing import Final
 
@@ -25,6 +24,7 @@ from dotr.streams.merge.folders import TAILED, GrowingInput
 from dotr.streams.merge.journal import Journal, JournaledFiles
 from dotr.streams.merge.live import Heartbeats
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
+from dotr.streams.merge.replays import Rounds
 from dotr.streams.merge.tails import NoFileYet, TailedFolder
 
 _PAUSE_SECONDS: Final = 0.01
@@ -43,7 +43,7 @@ class GrowingInputs:
         """`replanned`: the number of inputs in the offsets of a batch that is planned again; None
         for a new batch."""
         self._job = job
-        folder = Path(job.run).parent
+        folder = job.folder
         singles = len(job.inputs) - len(job.growing)
         self._growing: dict[int, JournaledFiles | Segments] = {}
         tails: dict[str, GrowingTail] = {}
@@ -53,19 +53,25 @@ class GrowingInputs:
                 file = input_of(job, number)
                 growing = GrowingInput(file, pattern.removeprefix(TAILED), settle, idle, tail=True, watching=watching)
                 tails[file.input] = GrowingTail(growing)
-        self.topics = PlannedTopics(job, folder, start, replanned=replanned, tails=tails, copies=self._growing)
+        self.topics = PlannedTopics(job, start, replanned=replanned, tails=tails, copies=self._growing)
         start = start.padded(len(job.inputs))
         files = [input_of(job, number) for number in range(len(job.inputs))]
         done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
-        journal = Journal(folder, done)
+        journal = Journal(job.home, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
         heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay)
-        if heartbeats is not None and clocks:
-            shared = EventClock.of_files(job.paces[0][1], files[:singles] if start.time == BEGINNING else ())
+        replayed = [file for file in files[:singles] if file.replayed is not None]
+        self._rounds = {number: Rounds(file) for number, file in enumerate(files[:singles]) if file.replayed and file.replayed.every}
+        if clocks and (heartbeats is not None or replayed):
+            paced = list(clocks) if heartbeats is not None else list({file.input for file in replayed})
+            begin = files[:singles] if heartbeats is not None else replayed
+            shared = EventClock.of_files(dict(job.paces)[paced[0]], begin if start.time == BEGINNING else ())
             if start.time > BEGINNING:  # where an earlier run has stopped
                 shared.reached(start.time, time.monotonic())
-            clocks, heartbeats.machine = dict.fromkeys(clocks, shared), lambda: shared.time(time.monotonic())
+            clocks |= dict.fromkeys(paced, shared)
+            if heartbeats is not None:
+                heartbeats.machine = lambda: shared.time(time.monotonic())
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
@@ -128,6 +134,8 @@ class GrowingInputs:
         """The files of growing inputs by number."""
 
         def paths(number: int, first: int, last: int) -> tuple[FoundFile, ...]:
+            if number in self._rounds:
+                return self._rounds[number].paths(first, last)
             source = self._growing.get(number)
             if isinstance(source, Segments):
                 return tuple(map(FoundFile, source.paths(first, last)))
@@ -158,7 +166,7 @@ class Scanner:
         self._changed = Condition()
         self._stopped = False
         self._next_write = 0.0
-        self._folder = Path(job.run).parent
+        self._folder = job.folder
         self._failure: BaseException | None = None
         self._topics_planned = bool(job.topics)
         self._due: tuple[Micros | None] | None = None  # None: it is not read yet, or a batch is under way that changes it

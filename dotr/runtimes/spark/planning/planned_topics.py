@@ -49,7 +49,6 @@ class PlannedTopics:
     def __init__(
         self,
         job: Job,
-        folder: Path,
         start: Offset,
         *,
         replanned: int | None = None,
@@ -57,7 +56,7 @@ class PlannedTopics:
         copies: MutableMapping[int, JournaledFiles | Segments] | None = None,
     ) -> None:
         self._first = len(job.inputs)
-        self._folder = folder
+        self._folder = job.folder
         self._tails = tails or {}
         self._copies = {} if copies is None else copies
         self._replanned = replanned
@@ -66,7 +65,7 @@ class PlannedTopics:
         if not job.topics and not self._tails:
             self._journal: PartitionJournal | None = None
             return
-        self._journal = PartitionJournal(folder)
+        self._journal = PartitionJournal(job.home)
         for topics in topics_of(job):
             self._inputs[topics.name] = _PlannedInput(topics, self._journal, replanned=replanned is not None)
 

@@ -24,9 +24,10 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
+from dotr.model import dataclass
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
@@ -34,6 +35,7 @@ from dotr.streams.lateness import Apart, Lateness
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile
 from dotr.streams.merge.live import FAR, Channel, Heartbeats, combined_watermark
 from dotr.streams.merge.paces import NoRateLimit, RateLimit
+from dotr.streams.merge.replays import files_of_input
 from dotr.streams.records import InputFile
 
 if TYPE_CHECKING:
@@ -416,7 +418,7 @@ def feed_of_file(file: InputFile, position: InputPosition) -> FilesFeed:
     """The feed of an input of a single file from a position on."""
     if position.offset == END:
         return FilesFeed(OneFile(file), elements=False, ended=True)
-    return FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
+    return FilesFeed(files_of_input(file), InputPoint(position.file, position.offset, position.line), elements=False)
 
 
 def scanned_cuts(files: Sequence[InputFile], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+import dotr
 from dotr.evaluation.files.private_files import replace_file
 from dotr.evaluation.files.trust import distrust, distrust_tree, make_trusted_folder
 
@@ -93,6 +94,18 @@ def _is_importable(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:
         return False
+
+
+def remote_problem(master: str | None) -> str | None:
+    """The reason why this process would be a client of Spark Connect, and no driver, as a sentence;
+    None where it can be one.
+
+    >>> remote_problem("sc://host:15002")
+    'spark.master is the address of a server of Spark Connect'
+    """
+    if os.environ.get("SPARK_REMOTE"):
+        return "SPARK_REMOTE names a server of Spark Connect"
+    return "spark.master is the address of a server of Spark Connect" if (master or "").startswith("sc://") else None
 
 
 def spark_home() -> Path | None:
@@ -366,3 +379,15 @@ def is_open(path: Path) -> bool:
                         if os.readlink(process / "fd" / opened) == target:
                             return True
     return False
+
+
+def export_package_path(environment: MutableMapping[str, str]) -> None:
+    """Add the folder or zip of the package to the PYTHONPATH in the environment of Python workers.
+
+    spark-submit gives `--py-files` to executors, but not to the workers of the driver's machine,
+    which plan the source and open stateful operators.
+    """
+    place = str(Path(dotr.__file__).resolve().parent.parent)
+    known = environment.get("PYTHONPATH", "").split(os.pathsep)
+    if place not in known:
+        environment["PYTHONPATH"] = os.pathsep.join([place, *filter(None, known)])

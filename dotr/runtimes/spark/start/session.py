@@ -16,19 +16,28 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession, types
 
-import dotr
 from dotr.errors.diagnostics import refuse
 from dotr.evaluation.files.caches import default_folder, usable_cache
 from dotr.evaluation.files.private_files import without_links
+from dotr.evaluation.files.stores import Location
 from dotr.runtimes.spark.checkpoint.bucket_count import is_allocated_dynamically
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, silence_py4j
-from dotr.runtimes.spark.start.installation import ClassArchive, java_version_text, spark_home, spark_home_at, starts_locally, unpacked_home
+from dotr.runtimes.spark.start.installation import (
+    ClassArchive,
+    export_package_path,
+    java_version_text,
+    spark_home,
+    spark_home_at,
+    starts_locally,
+    unpacked_home,
+)
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
@@ -61,16 +70,22 @@ REQUIRED: Final[Mapping[str, str]] = {
 }
 
 _LOG: Final = logging.getLogger("dotr")
+S3_JAR: Final = "org.apache.hadoop:hadoop-aws:3.5.0"
 _FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
-_STABLE_SECONDS: Final = 2.0
+_STABLE_SECONDS: Final = (2.0, 10.0)
+"""Least and longest wait for another executor after the last one."""
 _EXECUTOR_TIMEOUT_SECONDS: Final = 60.0
 
 
-def start(name: str, master: str | None, settings: Mapping[str, str], log: Path, *, archive: bool = False) -> SparkSession:
-    """A session with default settings, overridden by spark-submit and by `settings`. The JVM writes
-    to `log`; with `archive`, a JVM started here uses the archive of classes, or writes it. A
-    session of this process that is lost is replaced. Raises Refused (S113) without a usable Python
-    for the workers."""
+def start(
+    name: str, master: str | None, settings: Mapping[str, str], log: Path, *, archive: bool = False, scheme: str = ""
+) -> SparkSession:
+    """A session with default settings, overridden by spark-submit and by `settings`.
+
+    The JVM writes to `log`; with `archive`, a JVM started here uses the archive of classes, or
+    writes it. `scheme` is that of the checkpoint's URL, empty for a folder. A session of this
+    process that is lost is replaced. Raises Refused (S113) without a usable Python for the workers.
+    """
     drop_lost_session()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
@@ -98,11 +113,27 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path,
         session = SparkSession.builder.config(conf=conf).getOrCreate()
     silence_py4j(session.sparkContext)
     _silence_python()
-    _export_package_path(session.sparkContext)
-    _use_filesystem_manager(session)
+    export_package_path(session.sparkContext.environment)
+    if _FILE_MANAGER not in settings and not session.sparkContext.getConf().contains(_FILE_MANAGER):
+        _choose_file_manager(session, scheme)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def reading_session(name: str, master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session to read something with: that of this process, or one that ends with the context,
+    and its log with it."""
+    before = SparkContext._active_spark_context
+    with TemporaryDirectory() as scratch:
+        session = start(name, master, settings, Path(scratch) / "spark.log")
+        try:
+            yield session
+        finally:
+            if before is None:
+                with suppress(*JVM_ERRORS):
+                    session.stop()
 
 
 def drop_lost_session() -> None:
@@ -184,19 +215,29 @@ def cores(context: SparkContext) -> int:
     """The number of tasks that run at a time.
 
     The executors of a cluster register one by one after the session has started. The call waits
-    until none has registered for two seconds (at most a minute for the first one), unless
-    `spark.default.parallelism` is set or allocation is dynamic.
+    until none has registered for two seconds, or for as long as the first one took since the start
+    of the session, at most ten seconds: on a busy machine they come further apart. It waits a
+    minute at most for the first one, and not at all if `spark.default.parallelism` is set or
+    allocation is dynamic.
     """
     if not (is_local(context) or context.getConf().contains("spark.default.parallelism") or is_dynamic(context)):
         executors, began = 0, time.monotonic()
-        changed = began
-        while (now := time.monotonic()) < (changed + _STABLE_SECONDS if executors else began + _EXECUTOR_TIMEOUT_SECONDS):
+        changed, (stable, longest) = began, _STABLE_SECONDS
+        while (now := time.monotonic()) < (changed + stable if executors else began + _EXECUTOR_TIMEOUT_SECONDS):
             registered = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # without the driver
             if registered != executors:
+                took = 0.0 if executors else time.time() - context.startTime / 1000
+                if stable < took < _EXECUTOR_TIMEOUT_SECONDS:  # otherwise the session is an old one
+                    stable = min(took, longest)
                 executors, changed = registered, now
             time.sleep(0.1)
         return _task_slots(context)
     return context.defaultParallelism
+
+
+def slots_of(session: SparkSession) -> int:
+    """The number of tasks that run at a time in a session."""
+    return cores(session.sparkContext)
 
 
 def _task_slots(context: SparkContext) -> int:
@@ -228,32 +269,54 @@ def _check_worker_python(python: str) -> None:
         raise refuse("S113", f"the Python of Spark's workers, PYSPARK_PYTHON={python}, is not in {os.getcwd()}", hint=hint)
 
 
-def _use_filesystem_manager(session: SparkSession) -> None:
-    """Configure Spark to write logs and state changes through Hadoop's FileSystem.
+_BY_FILE_SYSTEM: Final = [
+    f"org.apache.spark.sql.execution.{package}.FileSystemBasedCheckpointFileManager" for package in ("streaming.checkpointing", "streaming")
+]
+_BY_STREAM: Final = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+_FILE_MANAGERS: Final = {"": _BY_FILE_SYSTEM, "s3": [_BY_STREAM], "s3a": [_BY_STREAM]}
 
-    Spark's default, FileContext, runs `readlink` for each name where Hadoop's native library is
-    missing, as in pyspark: ten processes per small file instead of two. Either way a file is put in
-    place by renaming. The class is in different packages of different releases of Spark; where
-    neither has it, the default is kept.
+
+def _choose_file_manager(session: SparkSession, scheme: str) -> None:
+    """Configure the class by which Spark writes logs and state changes to a checkpoint.
+
+    - In a folder: Hadoop's FileSystem. Spark's default, FileContext, runs `readlink` for each name
+      where Hadoop's native library is missing, as in pyspark: ten processes per small file instead
+      of two. Either way a file is put in place by renaming.
+    - On S3, where renaming is copying: a stream that is finished or aborted, if the jar
+      spark-hadoop-cloud is there.
+    - Elsewhere: Spark's default, whose renaming replaces a file, as that of FileSystem on HDFS does
+      not.
+
+    A class is in different packages of different releases of Spark; where none has it, the default
+    is kept.
     """
     assert SparkContext._jvm is not None
-    if session.conf.get(_FILE_MANAGER, None) is None:
-        for package in ("streaming.checkpointing", "streaming"):
-            name = f"org.apache.spark.sql.execution.{package}.FileSystemBasedCheckpointFileManager"
-            with suppress(Py4JJavaError):
-                SparkContext._jvm.java.lang.Class.forName(name)
-                session.conf.set(_FILE_MANAGER, name)
-                return
+    session.conf.unset(_FILE_MANAGER)  # that of an earlier start in the same session
+    for name in _FILE_MANAGERS.get(scheme, ()):
+        with suppress(Py4JJavaError):
+            SparkContext._jvm.java.lang.Class.forName(name)
+            session.conf.set(_FILE_MANAGER, name)
+            return
 
 
-def _export_package_path(context: SparkContext) -> None:
-    """Add the folder or zip of the package to the PYTHONPATH of Python workers on this machine.
-    spark-submit gives `--py-files` to executors, but not to the driver's workers, which plan the
-    source."""
-    place = str(Path(dotr.__file__).resolve().parent.parent)
-    known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
-    if place not in known:
-        context.environment["PYTHONPATH"] = os.pathsep.join([place, *filter(None, known)])
+def check_file_system(session: SparkSession, home: Location) -> None:
+    """Check that Spark reaches a checkpoint at a URL. Raises Refused (S186) where it does not."""
+    from dotr.runtimes.spark.checkpoint.folder import hadoop_name
+
+    assert SparkContext._jvm is not None
+    try:
+        path = SparkContext._jvm.org.apache.hadoop.fs.Path(hadoop_name(home))
+        path.getFileSystem(session._jsc.hadoopConfiguration()).exists(path)
+    except Py4JJavaError as error:
+        message = str(error.java_exception.getMessage() or error.java_exception.toString()).splitlines()[0]
+        why, hint = (
+            f"Spark does not reach {home}: {message}",
+            "Spark has settings of its own: give them as spark.hadoop.fs.… in spark.conf.",
+        )
+        if "No FileSystem for scheme" in message or "ClassNotFound" in message:
+            why = f"Spark has no file system for {home.scheme}://"
+            hint = f"Name its jar, for S3 spark.jars.packages: {S3_JAR}, in spark.conf, or give it to spark-submit."
+        raise refuse("S186", why, hint=hint) from None
 
 
 def _silence_python() -> None:

@@ -22,7 +22,7 @@ from dotr.runtimes.spark.exchange.task import InputRange, RangePartition, Task
 from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.streams.connectors.kafka.topics import SERIES
 from dotr.streams.formats.content import open_text
-from dotr.streams.formats.maps import cells_of_time, is_origin, origin_cells
+from dotr.streams.formats.mapping.maps import cells_of_time, is_origin, origin_cells
 from dotr.streams.formats.reading import records_of
 from dotr.streams.formats.segments import SEGMENT, SeriesMark
 from dotr.streams.lateness import BY_TIME, EVERY_TIME, Apart, Decided, Lateness, TimeFilter
@@ -123,7 +123,7 @@ def _range_files(like: InputFile, input_range: InputRange, time_filter: TimeFilt
     for number, found in enumerate(input_range.paths, input_range.file):
         point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
         stop = input_range.stop if number == input_range.stop_file else END
-        file = _with_source(like.found(found)) if input_range.partition is not None else like.found(found)
+        file = _with_source(like.found(found)) if input_range.partition is not None else like.found(found).in_round(number)
         yield number, file, _messages(file, point, stop, time_filter) if file.framed else _open_records(file, point, stop, time_filter)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dotr.model import dataclass
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import END
 from dotr.runtimes.spark.exchange.task import InputRange, RangePartition

@@ -6,15 +6,15 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
 
+from dotr.model import dataclass
 from dotr.model.places import Span
 
 _LISTEN: Final = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.%\w]+\]|[\w.-]+):)?(?P<port>[0-9]{1,5})(?P<path>/[^\s?#]*)?", re.ASCII)
 _HOST: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.%\w]+\]|[\w.-]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
-_HTTP_PORT: Final = 80
+_PORTS: Final = {"http": 80, "https": 443}
 _LOOPBACK: Final = "127.0.0.1"
 _LAST_PORT: Final = 65_535
 
@@ -49,7 +49,7 @@ class ListenAddress:
         except ValueError:
             return False
 
-    def is_host(self, host: str) -> bool:
+    def is_host(self, host: str, scheme: str = "http") -> bool:
         """True if a header Host names this address: as it is written; another name of loopback where it
         is on loopback; any IP address or this machine's name where it is no single IP address. A
         page that has a name of its own resolved to this address (DNS rebinding) sends that name.
@@ -61,7 +61,7 @@ class ListenAddress:
         [True, True, True, False, False, False]
         """
         found = _HOST.fullmatch(host)
-        if found is None or int(found["port"] or _HTTP_PORT) != self.port:
+        if found is None or int(found["port"] or _PORTS[scheme]) != self.port:
             return False
         name = found["host"].strip("[]").lower()
         if name == self.host.lower():
@@ -91,37 +91,6 @@ def listen_address(text: str | int) -> ListenAddress:
     if found is None or not 0 < int(found["port"]) <= _LAST_PORT:
         raise ValueError(f"{text} is no address to listen at: write it like 127.0.0.1:8081/in")
     return ListenAddress((found["host"] or _LOOPBACK).strip("[]"), int(found["port"]), found["path"] or "/")
-
-
-def check_post_url(url: str) -> None:
-    """Check a URL that batches are posted to; raises ValueError, whose text has no password.
-
-    >>> check_post_url("https://user:${PASSWORD}@h:8443/in?a=b")
-    >>> check_post_url("ftp://h")
-    Traceback (most recent call last):
-    ValueError: it begins with neither http:// nor https://
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ValueError("it is no URL") from None
-    if parts.scheme not in ("http", "https"):
-        raise ValueError("it begins with neither http:// nor https://")
-    if not parts.hostname or port == 0 or re.search(r"[\x00-\x20\x7f-\U0010ffff]", url):
-        raise ValueError("it is no URL")
-    if parts.fragment:
-        raise ValueError("a fragment (#) is sent to no server")
-
-
-def shown_url(url: str) -> str:
-    """A URL for messages, without user, password and query, which may have secrets.
-
-    >>> shown_url("https://user:${PASSWORD}@h:8443/in?token=b")
-    'https://h:8443/in'
-    """
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,14 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from http.client import SWITCHING_PROTOCOLS, HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from io import BufferedReader
 from typing import IO, Final, NamedTuple
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urljoin, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from dotr.errors.diagnostics import DotrError
+from dotr.model import dataclass
+from dotr.streams.connectors.web_access import origin, redirect_of
 from dotr.streams.sinks.batches import Check, check_nothing
 
 MASK: Final = "***"
@@ -97,8 +98,6 @@ _MOST_LINES: Final = 10_000
 _SHOWN: Final = 200
 _REDIRECTS: Final = (301, 302, 307, 308)
 _MOST_REDIRECTS: Final = 5
-_PORTS: Final = {"http": 80, "https": 443}
-_NO_URL: Final = re.compile(r"[^\x21-\x7e]")
 _LEAST_SECRET: Final = 3
 """Length of the shortest query, and value of one, that is redacted: a shorter one is no secret."""
 
@@ -121,19 +120,6 @@ class PostResponse(NamedTuple):
     retry_after: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """Scheme, host and port of a URL."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @staticmethod
-    def of_url(parts: SplitResult) -> _Origin:
-        return _Origin(parts.scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0))
-
-
 class PostClient:
     """Client of one URL; TLS always verifies the certificate.
 
@@ -145,7 +131,7 @@ class PostClient:
     def __init__(self, url: str, token: str = "", ca: str = "") -> None:
         parts = urlsplit(url)
         self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        self._origin = _Origin.of_url(parts)
+        self._origin = origin(self._url)
         self._headers = {"User-Agent": "dotr", "Accept": "*/*"}
         queried = [parts.query, *(value for _, value in parse_qsl(parts.query))]
         secrets = [token, *(each for each in queried if len(each) >= _LEAST_SECRET)]
@@ -157,7 +143,7 @@ class PostClient:
             self._headers["Authorization"] = f"Basic {pair}"
             secrets += [password, parts.password or "", pair]
         self._redacted = Redaction(secrets)
-        self._context = ssl.create_default_context(cafile=ca or None) if self._origin.scheme == "https" else None
+        self._context = ssl.create_default_context(cafile=ca or None) if parts.scheme == "https" else None
         self._connection: HTTPConnection | None = None
 
     def post(self, body: IO[bytes], length: int, headers: Mapping[str, str], check: Check = check_nothing) -> PostResponse:
@@ -208,7 +194,7 @@ class PostClient:
         if self._connection is not None and (self._connection.sock is None or _is_readable(self._connection.sock)):
             self.close()
         if self._connection is None:
-            host, port = self._origin.host, self._origin.port
+            _, host, port = self._origin
             if self._context is not None:
                 self._connection = HTTPSConnection(host, port, timeout=2 * _SECONDS, context=self._context)
             else:
@@ -219,17 +205,15 @@ class PostClient:
     def _redirected(self, url: str, location: str) -> str:
         """The URL of a redirect from `url`; raises NeverAccepted where it leaves the origin."""
         try:
-            if _NO_URL.search(location):
-                raise ValueError
-            found = urlsplit(urljoin(url, location))
-            found = found._replace(netloc=found.netloc.rpartition("@")[2])
-            same = _Origin.of_url(found) == self._origin
+            found = redirect_of(url, location)
+            same = origin(found) == self._origin
         except ValueError:
             written = location.encode("latin-1", "replace").decode("utf-8", "replace")
             raise NeverAccepted(f"it redirects to what is no URL: {self._shown(written)}") from None
         if not same:
-            raise NeverAccepted(f"it redirects to another origin, {self._shown(f'{found.scheme}://{found.netloc}')}")
-        return found.geturl()
+            parts = urlsplit(found)
+            raise NeverAccepted(f"it redirects to another origin, {self._shown(f'{parts.scheme}://{parts.netloc}')}")
+        return found
 
     def _shown(self, text: str) -> str:
         """The beginning of a text of the server, on one line and without secrets."""

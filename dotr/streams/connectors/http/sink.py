@@ -28,13 +28,6 @@ from dotr.streams.sinks.files import WriteFailed
 
 LOG: Final = logging.getLogger("dotr")
 
-CONTENT_TYPES: Final = {
-    StreamFormat.NDJSON: "application/x-ndjson",
-    StreamFormat.TRIG: "application/trig",
-    StreamFormat.NQUADS: "application/n-quads",
-    StreamFormat.CSV: "text/csv; charset=utf-8",
-}
-
 _LONGEST_WAIT: Final = 60.0
 _POLL_SECONDS: Final = 0.2
 _IN_MEMORY: Final = 4 << 20
@@ -52,20 +45,31 @@ def idempotency_key(pipeline: str, output: int, batch: str) -> str:
 
 
 class _Poster:
-    """Sender of bodies, each repeated until it is accepted."""
+    """Sender of bodies, each repeated until it is accepted. A body in JSON-LD is an array of its
+    documents."""
 
     def __init__(self, destination: HttpDestination, form: StreamFormat, terms: OutputTerms, run: str) -> None:
         self._shown = destination.shown
+        self._is_array = form is StreamFormat.JSONLD
         token = "" if destination.token is None else destination.token()
         self._client = PostClient(destination.url(), token, destination.ca)
         self._pipeline = terms.pipeline
         self._number = destination.number
-        self._headers = {"Content-Type": CONTENT_TYPES[form], **({"dotr-run": run} if run else {})}
+        charset = "; charset=utf-8" if form is StreamFormat.CSV else ""
+        self._headers = {"Content-Type": form.media_type + charset, **({"dotr-run": run} if run else {})}
+
+    def add(self, body: IO[bytes], data: bytes) -> None:
+        """Add the bytes of a block to a body; raises OSError."""
+        if self._is_array and data:
+            data = (b",\n" if body.tell() else b"[") + data[:-1].replace(b"\n", b",\n")  # a document is a line
+        body.write(data)
 
     def post(self, body: IO[bytes], batch: str, check: Check) -> None:
         """Post a body until it is accepted; raises WriteFailed for a permanent error, and what
         `check` raises.
         """
+        if self._is_array:
+            body.write(b"]\n")
         length = body.tell()
         headers = {**self._headers, "Idempotency-Key": idempotency_key(self._pipeline, self._number, batch)}
         wait, is_logged = 1.0, False
@@ -132,7 +136,7 @@ class PostedBatches:
         write = self._terms.writer(self._form)
         with _body() as body:
             for block in blocks:
-                body.write("".join(write(block)).encode())
+                self._poster.add(body, write(block))
             if body.tell():
                 self._poster.post(body, str(number), check)
         return ()
@@ -174,7 +178,7 @@ class PostedEvents:
                 self._body, self._time = tempfile.SpooledTemporaryFile(_IN_MEMORY), time  # noqa: SIM115 (`flush` closes it)
                 self._write = self._terms.writer(self._form)
             try:
-                self._body.write("".join(self._write(items[start:end])).encode())
+                self._poster.add(self._body, self._write(items[start:end]))
             except OSError as error:
                 raise WriteFailed(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
             start = end

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from dotr.errors.diagnostics import Refused
+from dotr.errors.diagnostics import InputFailed, Refused
 from dotr.model.time import Unit
 from dotr.streams.connectors.kafka.client import ClientEvents
 from dotr.streams.connectors.kafka.cluster import Cluster, NoResponse, TopicWatch
@@ -17,7 +17,7 @@ from dotr.streams.connectors.kafka.topics import LATEST, KafkaInput, LostRange, 
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.live import Channel
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
-from dotr.streams.records import InputFailed, InputFile, Record
+from dotr.streams.records import InputFile, Record
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaMessage

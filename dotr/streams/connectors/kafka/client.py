@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dotr.errors.diagnostics import refuse
+from dotr.errors.diagnostics import InputFailed, refuse
+from dotr.evaluation.files.environment import VARIABLE, revealed
 from dotr.streams.connectors.kafka.topics import KafkaInput
-from dotr.streams.records import InputFailed
-from dotr.syntax.environment import VARIABLE, revealed
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError

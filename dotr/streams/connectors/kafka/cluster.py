@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from dotr.errors.diagnostics import DotrError, did_you_mean
+from dotr.errors.diagnostics import DotrError, InputFailed, did_you_mean
 from dotr.streams.connectors.kafka.client import ClientEvents, admin, error_text, kafka, permanent_failure
 from dotr.streams.connectors.kafka.topics import EARLIEST, EARLIEST_OFFSET, LATEST_OFFSET, KafkaInput, Partition
-from dotr.streams.records import InputFailed
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, TopicPartition

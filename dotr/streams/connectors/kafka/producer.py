@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.evaluation.files.environment import revealed
 from dotr.model.places import Span
 from dotr.streams.connectors.kafka.client import error_text, kafka, without_secrets
 from dotr.streams.connectors.kafka.topics import KafkaDestination
 from dotr.streams.sinks.batches import Check
 from dotr.streams.sinks.files import WriteFailed
-from dotr.syntax.environment import revealed
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer

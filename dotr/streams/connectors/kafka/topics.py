@@ -8,14 +8,12 @@ value.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from dotr.errors.diagnostics import refuse
-from dotr.evaluation.files.private_files import without_links
+from dotr.evaluation.files.stores import AppendedLines, Location
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.model.terms import Variable
 from dotr.model.time import Micros
@@ -213,25 +211,25 @@ class PartitionJournal:
     An entry is written before an offset refers to it. Its number identifies the partition for the
     life of the checkpoint; the entry has the id of the topic and the first offset to read. Ranges
     that the broker has deleted are entries too, so that a repeated batch is planned with the same
-    ranges. The journal is a file beside `dotr.json`, one JSON list a line.
+    ranges. The journal is beside `dotr.json`, one JSON list a line.
 
-    `folder` is that of the checkpoint. Raises `Refused` (S114) where the journal is damaged.
+    `home` is the checkpoint. Raises `Refused` (S114) where the journal is damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / JOURNAL
+    def __init__(self, home: Location) -> None:
+        self._written = AppendedLines(home / JOURNAL)
         self.entries: list[tuple[str, Partition]] = []
         self._lost: dict[int, list[LostRange]] = {}
-        text = self._path.read_text(errors="replace") if self._path.exists() else ""
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(self._written.read(), 1):
             if not line.endswith("]"):  # no offset refers to an entry that a crash has cut off
                 continue
             try:
                 self._read(*json.loads(line))
             except (TypeError, ValueError):
                 hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
-                raise refuse("S114", f"the checkpoint is damaged: {self._path}: its line {number} is no entry", None, hint) from None
-        self._is_cut_off = bool(text) and not text.endswith("\n")
+                raise refuse(
+                    "S114", f"the checkpoint is damaged: {self._written.place}: its line {number} is no entry", None, hint
+                ) from None
 
     def _read(self, kind: str, *members: object) -> None:
         if kind == "partition":
@@ -257,22 +255,16 @@ class PartitionJournal:
 
     def add(self, name: str, partitions: Sequence[Partition]) -> None:
         """Number partitions of an input, and write their entries to the disk (fsync)."""
-        self._write([["partition", name, each.topic, each.number, each.identity, each.first, each.end] for each in partitions])
+        self._append([["partition", name, each.topic, each.number, each.identity, each.first, each.end] for each in partitions])
         self.entries += [(name, each) for each in partitions]
 
     def add_lost(self, number: int, lost: LostRange) -> None:
         """Add a deleted range of a partition, and write it to the disk (fsync)."""
-        self._write([["lost", number, *lost]])
+        self._append([["lost", number, *lost]])
         self._lost.setdefault(number, []).append(lost)
 
-    def _write(self, entries: Sequence[Sequence[object]]) -> None:
-        with open(self._path, "a", opener=without_links) as file:
-            if self._is_cut_off:
-                file.write("\n")
-                self._is_cut_off = False
-            file.writelines(json.dumps(entry) + "\n" for entry in entries)
-            file.flush()
-            os.fsync(file.fileno())
+    def _append(self, entries: Sequence[Sequence[object]]) -> None:
+        self._written.append(list(map(json.dumps, entries)))
 
 
 def _whole(value: object) -> int:

@@ -4,10 +4,11 @@ section 4.7)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from dotr.model import dataclass
 from dotr.model.places import Span
 
 if TYPE_CHECKING:

@@ -18,13 +18,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from socket import socket, socketpair
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from dotr.errors.diagnostics import DotrError, refuse
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.streams.connectors.mqtt.broker import MqttBroker
+from dotr.streams.connectors.receivers import wait_before
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags
@@ -38,7 +39,6 @@ _CONNECT_SECONDS: Final = 10.0
 _STEADY_SECONDS: Final = 10.0
 """A connection that lasted at least this long is reconnected without a delay."""
 
-_LONGEST_WAIT_SECONDS: Final = 60.0
 _PAUSED_READ_SECONDS: Final = 20.0
 """Interval of reads while the user has no capacity, so that its keep-alive works."""
 
@@ -92,15 +92,6 @@ class Opened(Protocol):
 
     def __call__(self, client: Client, session_present: bool, limits: BrokerLimits) -> None:
         """Use a connected client; `session_present`: the broker has kept the session."""
-
-
-def wait_before(tries: int) -> float:
-    """Seconds to wait before the next attempt to connect, after `tries` failed ones.
-
-    >>> [wait_before(tries) for tries in (0, 1, 2, 3, 7, 100)]
-    [0.0, 1.0, 2.0, 4.0, 60.0, 60.0]
-    """
-    return 0.0 if not tries else min(_LONGEST_WAIT_SECONDS, float(1 << min(tries - 1, 10)))
 
 
 def paho_problem() -> str | None:

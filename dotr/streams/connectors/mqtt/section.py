@@ -52,7 +52,9 @@ class MqttSection(Section):
     url: str = Field(min_length=1, description="mqtt://HOST:PORT, or mqtts://HOST:PORT with TLS; the ports are 1883 and 8883 if none")
     username: str | None = Field(default=None, min_length=1, description="the user")
     password: Secret | None = Field(default=None, description="the password of the user, as ${NAME}")
-    tls: TlsFilesSection = Field(default=TlsFilesSection(), description="certificates; `tls.ca: FILE` may be written on one line, too")
+    tls: TlsFilesSection = Field(
+        default=TlsFilesSection.model_construct(), description="certificates; `tls.ca: FILE` may be written on one line, too"
+    )
     client_id: str | None = Field(
         default=None,
         min_length=1,

@@ -13,11 +13,12 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.model import dataclass
 from dotr.model.places import Span
 from dotr.streams.connectors.mqtt.broker import MqttBroker, unshared
 from dotr.streams.connectors.mqtt.connection import BrokerLimits, MqttConnection, SessionLimits, paho_problem
@@ -94,6 +95,8 @@ class ReceivedMessage:
 
 class MqttReceiver:
     """Receiver of a subscription."""
+
+    ended = False
 
     def __init__(self, source: MqttSource) -> None:
         self._source = source

@@ -27,8 +27,8 @@ from dotr.model.terms import Triple
 from dotr.model.time import Micros, Unit
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, skip_line
-from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term, text_term
-from dotr.streams.formats.maps import (
+from dotr.streams.formats.mapping.map_terms import MapTerms, cell_term, columns_of, comma_cell_term, text_term
+from dotr.streams.formats.mapping.maps import (
     VALUE,
     cells_of_time,
     column_name,
@@ -40,7 +40,7 @@ from dotr.streams.formats.maps import (
     time_cells,
     written_name,
 )
-from dotr.streams.formats.typed_cells import CellSettings, typed_cells, typed_code, typed_variable
+from dotr.streams.formats.mapping.typed_cells import CellSettings, typed_cells, typed_code, typed_variable
 from dotr.streams.records import START, WIDE, Format, InputFile, Message, Position, limit_reason
 from dotr.streams.times import ParseTime
 from dotr.syntax.turtle.graphs import number_blanks

@@ -41,8 +41,8 @@ from dotr.streams.formats.csv.map import (
     read_header,
 )
 from dotr.streams.formats.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, skip_line
-from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import (
+from dotr.streams.formats.mapping.map_terms import columns_of
+from dotr.streams.formats.mapping.maps import (
     RecordNumbers,
     cells_of_time,
     is_origin,
@@ -486,7 +486,7 @@ class _RowReader:
 
 _UNCLOSED_QUOTE: Final = "a quote is never closed"
 _PIECE: Final = 1 << 16
-_INSIDE: Final = re.compile(rb'(?:[^"]++|"")*+')
+_INSIDE: Final = re.compile(rb'(?>(?:[^"]++|"")*)')
 
 
 class QuoteState(Enum):
@@ -541,7 +541,7 @@ def quote_state(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState
 
 
 _UNQUOTED: Final = rb'[^"%s\n][^%s\n]*+'
-_QUOTED: Final = rb'"(?:[^"]++|"")*+"'
+_QUOTED: Final = rb'"(?>(?:[^"]++|"")*)"'
 
 
 @lru_cache(16)
@@ -549,7 +549,7 @@ def _rows_pattern(delimiter: bytes) -> re.Pattern[bytes]:
     """Pattern of whole rows without text behind a closing quote, as many as there are."""
     mark = re.escape(delimiter)
     cell = rb"(?:%s|%s|)" % (_QUOTED, _UNQUOTED % (mark, mark))
-    return re.compile(rb"(?:(?:%s%s)*+%s\r?\n)*+" % (cell, mark, cell))
+    return re.compile(rb"(?>(?:(?>(?:%s%s)*)%s\r?\n)*)" % (cell, mark, cell))
 
 
 def whole_rows(data: bytes, spec: ElementMap, limit: int) -> int:

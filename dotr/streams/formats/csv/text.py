@@ -17,8 +17,8 @@ from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
 from dotr.streams.formats.csv.map import RowTime, compile_map
 from dotr.streams.formats.lines import BOM, READABLE, line_records
-from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import (
+from dotr.streams.formats.mapping.map_terms import columns_of
+from dotr.streams.formats.mapping.maps import (
     NUMBER,
     VALUE,
     cell_problem,

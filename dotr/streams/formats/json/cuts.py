@@ -20,7 +20,7 @@ _CHUNK: Final = 1 << 16
 _BETWEEN: Final = {b"{": re.compile(rb"[\s,\[\]\x1e]*"), b"[": re.compile(rb"[\s,\x1e]*")}
 """Separators of two objects, or two arrays."""
 
-_INSIDE: Final = re.compile(rb'(?:[^"{}\[\]\x1e]++|"(?:[^"\\\x1e]++|\\[^\x1e])*+")*+(?:"[^"\x1e]*+(?=\x1e))?+')
+_INSIDE: Final = re.compile(rb'(?>(?:[^"{}\[\]\x1e]++|"(?>(?:[^"\\\x1e]++|\\[^\x1e])*)")*)(?>(?:"[^"\x1e]*+(?=\x1e))?)')
 """Text up to the next bracket outside of strings, a string without an end, or a record separator."""
 
 _BLANK: Final = b" \t\r\n\x1e"

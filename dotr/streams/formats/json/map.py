@@ -23,7 +23,7 @@ Cost: about that of `json.loads` for an object of the same size.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from functools import lru_cache
 from itertools import count
@@ -32,14 +32,15 @@ from typing import Any, ClassVar, TypeAlias
 from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
 from dotr.evaluation.codegen.tree import Assign, Block, CodeNode, Emit, ForEach, IfElse, Return
 from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples
+from dotr.model import dataclass
 from dotr.model.algebra import Const
 from dotr.model.places import Document
 from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, TemplateTerm, TemplateTriple, leaves
 from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
-from dotr.streams.formats.json.paths import JsonPath, Outer, Step, parse_path
-from dotr.streams.formats.map_terms import JsonNumber, MapTerms, cell_term, columns_of, columns_of_slot, string_term
-from dotr.streams.formats.maps import cell_problem, is_origin, origin_value, parsed_map
-from dotr.streams.formats.typed_cells import NO_TEXT, PLAIN, CellSettings, typed_cells, typed_code, typed_variable
+from dotr.streams.formats.mapping.json_paths import JsonPath, Outer, Step, parse_path
+from dotr.streams.formats.mapping.map_terms import JsonNumber, MapTerms, cell_term, columns_of, columns_of_slot, string_term
+from dotr.streams.formats.mapping.maps import cell_problem, is_origin, origin_value, parsed_map
+from dotr.streams.formats.mapping.typed_cells import NO_TEXT, PLAIN, CellSettings, typed_cells, typed_code, typed_variable
 from dotr.streams.records import InputFile, Message
 from dotr.syntax.turtle.graphs import number_blanks
 

@@ -27,10 +27,10 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonConstant, compile_map_of
-from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path, path_text
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, file_version, line_start
-from dotr.streams.formats.map_terms import JsonNumber, columns_of
-from dotr.streams.formats.maps import (
+from dotr.streams.formats.mapping.json_paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path, path_text
+from dotr.streams.formats.mapping.map_terms import JsonNumber, columns_of
+from dotr.streams.formats.mapping.maps import (
     ITEM,
     RecordNumbers,
     TimeCells,
@@ -168,7 +168,7 @@ def _found(
 
 
 @lru_cache(256)
-def _message_starts(path: str, *version: int) -> list[Position]:
+def _message_starts(path: str, *version: int | str) -> list[Position]:
     """The starts of messages of a document that this process has found, about a megabyte apart."""
     return [START]
 

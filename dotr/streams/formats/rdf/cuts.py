@@ -23,13 +23,13 @@ from dotr.syntax.lexemes import COMMENT, DOUBLE, IRI, LONG, SINGLE
 _BLANKS: Final = b" \t\r\n\f"
 _NAME: Final = r"[^\s<>\"'{}()\[\];,#\\|^]"
 _DELIMITER: Final = rf"(?:(?i:MESSAGE)(?!{_NAME})|@message[ \t]*+\.)"
-_TAG: Final = r"(?:@[A-Za-z0-9-]++)?+"
+_TAG: Final = r"(?>(?:@[A-Za-z0-9-]++)?)"
 _PLAIN: Final = re.compile(
     (
-        rf"(?:[\s;,.()\[\]^]++|{COMMENT}|{IRI}"
+        rf"(?>(?:[\s;,.()\[\]^]++|{COMMENT}|{IRI}"
         rf"|\"(?!\"\"){DOUBLE}\"{_TAG}|'(?!''){SINGLE}'{_TAG}"
         r"|\{\||\|\}"
-        rf"|(?!{_DELIMITER})(?:{_NAME}++|\\.)++)*+"
+        rf"|(?!{_DELIMITER})(?>(?:{_NAME}++|\\.)+))*)"
     ).encode()
 )
 """Text without delimiters, braces and long quotes."""

@@ -34,7 +34,7 @@ LINE_FORMATS: Final = (Format.NTRIPLES, Format.NQUADS)
 """Formats with one statement a line, and no prefixes."""
 
 _BOM: Final = "\ufeff"
-_SPACE: Final = rf"(?:[ \t\r\n\f]++|{COMMENT})*+"
+_SPACE: Final = rf"(?>(?:[ \t\r\n\f]++|{COMMENT})*)"
 _LABEL: Final = r"""(?:"([^"\\\r\n]*)"|'([^'\\\r\n]*)')"""
 _VERSION: Final = re.compile(rf"(?:{_BOM})?{_SPACE}(?:(?i:VERSION)|@version){_SPACE}{_LABEL}".encode())
 _VERSION_LINE: Final = re.compile(rf"^[ \t]*VERSION[ \t]*{_LABEL}", re.MULTILINE)

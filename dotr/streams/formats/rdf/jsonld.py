@@ -8,9 +8,10 @@ nothing is ever fetched (`dotr.syntax.turtle.jsonld`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
@@ -23,6 +24,8 @@ from dotr.streams.records import START, InputFile, Message, Position, Record, be
 from dotr.syntax.turtle.graphs import parser_message, too_long_error
 from dotr.syntax.turtle.jsonld import context_inliner, parse_jsonld
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
+
+_EMPTY_GRAPH: Final = re.compile(r'"@graph"\s*:\s*\[\s*\]')
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
@@ -97,6 +100,7 @@ class _JsonDocumentReader:
 
     def __init__(self, spec: InputFile) -> None:
         self._graphs = GraphReader(spec, datasets=True)
+        self._empty_graphs = GraphReader(spec, datasets=True, empty_graphs=True)
         self._base = spec.graphs.base
         self._inlined = context_inliner(spec.graphs.contexts, spec.graphs.context, self._base)
         self._nesting = spec.nesting
@@ -107,20 +111,21 @@ class _JsonDocumentReader:
         try:
             document = text.raw.decode().removeprefix(BOM.decode())
             check_json_nesting(document, self._nesting)
-            return self._graphs.records(parse_jsonld(self._inlined(document), self._base), text, elements, sent)
+            reader = self._empty_graphs if _EMPTY_GRAPH.search(document) else self._graphs
+            return reader.records(parse_jsonld(self._inlined(document), self._base), text, elements, sent)
         except TextLimitExceeded as error:
             return [text.unreadable(str(error), reason=Reason.LIMIT)]
         except MemoryError:
             return [text.unreadable(str(too_long_error()), reason=Reason.LIMIT)]
         except SyntaxError as error:
-            return [text.unreadable(_reason_of(document, error))]
+            return [text.unreadable(reason_of_document(document, error))]
         except AttributeError:  # the text cannot be encoded as UTF-8
             return [text.unreadable("it has half of a surrogate pair, which is no character")]
         except (ValueError, RecursionError) as error:
             return [text.unreadable(reason_text(error))]
 
 
-def _reason_of(document: str, error: SyntaxError) -> str:
+def reason_of_document(document: str, error: SyntaxError) -> str:
     """Reason why the parser rejects a document.
 
     It is one of several where the context has several errors: the parser's order of terms is

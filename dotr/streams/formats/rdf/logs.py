@@ -16,15 +16,95 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import lru_cache
 from io import BufferedReader
+from itertools import chain
 from typing import BinaryIO, Final, NamedTuple
 
+from pyoxigraph import RdfFormat, parse
+
 from dotr.model.stream import Reason
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damage_reason, file_version, open_lines
-from dotr.streams.formats.rdf import nquads, trig
-from dotr.streams.formats.rdf.cuts import message_cuts
+from dotr.streams.formats.lines import (
+    BOM,
+    DAMAGED,
+    LINE_END,
+    STANDARD_INPUT,
+    bounded_lines,
+    damage,
+    damage_reason,
+    file_version,
+    open_lines,
+    rest_behind_delimiter,
+    skip_line,
+)
+from dotr.streams.formats.rdf import trig
+from dotr.streams.formats.rdf.cuts import DELIMITER_LINE, message_cuts
 from dotr.streams.formats.rdf.documents import LINE_FORMATS, DocumentReader, is_message_log
 from dotr.streams.formats.rdf.messages import MessageText
+from dotr.streams.formats.rdf.quads import Statement, assemble, quad_parts, statement
+from dotr.streams.formats.rdf.times import ElementTime
 from dotr.streams.records import SHOWN, START, InputFile, Position, Record, beginning, limit_reason
+from dotr.syntax.turtle.graphs import error_location, parser_message, too_long_error
+from dotr.syntax.turtle.nesting import TextLimitExceeded, check_nesting
+
+# N-Quads reader: a line is a statement, and a broken line costs at most its graph
+# (`dotr.streams.formats.rdf.quads`).
+
+
+def nquads_records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
+    """Records from a position on; `elements`: with their elements."""
+    rest: list[Record] = []
+    return chain(assemble(_statements(lines, spec, position, rest), spec, elements), rest)
+
+
+def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list[Record]) -> Iterator[Statement]:
+    """Statements of a text; the record from a delimiter of messages on is appended to `rest`."""
+    end, line = position.offset, position.line - 1
+    limit, nesting, inside = spec.record, spec.nesting, ElementTime(spec).written
+    try:
+        for raw in bounded_lines(lines, limit):
+            offset, end = end, end + len(raw)
+            line += 1
+            if raw[-1] != LINE_END:
+                if len(raw) > limit:
+                    passed, last = skip_line(lines)
+                    end += passed
+                    yield Statement(offset, end, line, beginning(raw, limit), None, why=limit_reason(limit), reason=Reason.LIMIT, last=last)
+                    continue
+                if broken := damage(lines):
+                    yield Statement(offset, end, line, raw, None, why=damage_reason(broken))
+                    return
+            try:
+                if raw.count(b"<<") > nesting:
+                    check_nesting(raw, nesting)
+                quads = [quad_parts(quad) for quad in parse(raw if offset else raw.removeprefix(BOM), RdfFormat.N_QUADS)]
+            except SyntaxError as error:
+                if DELIMITER_LINE.match(raw):
+                    rest.append(rest_behind_delimiter(lines, offset, line, raw, end))
+                    return
+                yield Statement(offset, end, line, raw, None, why=parser_message(error) + error_location(error, line=line))
+            except MemoryError:
+                yield Statement(offset, end, line, raw, None, why=str(too_long_error()), reason=Reason.LIMIT)
+            except TextLimitExceeded as error:
+                yield Statement(offset, end, line, raw, None, why=str(error), reason=Reason.LIMIT)
+            else:
+                if quads:
+                    yield statement(offset, end, line, raw, quads, inside=inside)
+        if broken := damage(lines):
+            raise broken
+    except DAMAGED as error:
+        yield Statement(end, end, line + 1, b"", None, why=damage_reason(error))
+
+
+def graph_of(raw: bytes) -> str | None:
+    """Graph of the first readable statement in the complete lines of a text; None without one."""
+    for line in raw.splitlines()[:-1]:
+        try:
+            quads = [quad_parts(quad) for quad in parse(line, RdfFormat.N_QUADS)]
+        except SyntaxError:
+            continue
+        if quads and (graph := statement(0, 0, 0, line, quads).graph) is not None:
+            return graph
+    return None
+
 
 _INDEX_BYTES: Final = 1 << 20
 
@@ -43,7 +123,7 @@ def trig_file_records(lines: BinaryIO, spec: InputFile, position: Position, elem
 
 def nquads_file_records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """Records of an N-Quads file, or of a log in N-Quads."""
-    return (_log_records if _is_log(lines, spec) else nquads.records)(lines, spec, position, elements)
+    return (_log_records if _is_log(lines, spec) else nquads_records)(lines, spec, position, elements)
 
 
 def _is_log(lines: BinaryIO, spec: InputFile) -> bool:
@@ -119,7 +199,7 @@ def _log_of(path: str) -> _Log:
 
 
 @lru_cache(256)
-def _known_log(path: str, *version: int) -> _Log:
+def _known_log(path: str, *version: int | str) -> _Log:
     with closing(open_lines(path, START)) as lines:
         try:
             return _Log(is_message_log(lines.read(SHOWN)))

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from pyoxigraph import DefaultGraph, NamedNode, Quad
 
 from dotr.model.stream import Element, Reason
-from dotr.model.terms import Triple
+from dotr.model.terms import PROV, Triple
 from dotr.model.time import Micros
 from dotr.streams.formats.rdf.quads import NO_TIME_BESIDE, quad_parts
 from dotr.streams.formats.rdf.times import GENERATED_AT_TIME, ElementTime
@@ -25,6 +25,9 @@ from dotr.syntax.turtle.graphs import canonical_triples
 
 EMPTY_MESSAGE: Final = "it is an empty message"
 _GENERATED: Final = NamedNode(GENERATED_AT_TIME[1:-1])
+_NUMBER: Final = "urn:dotr:number"
+_RULE: Final = f"{PROV}wasGeneratedBy"
+_RULES: Final = "urn:dotr:rule:"
 
 
 class MessageText(NamedTuple):
@@ -81,8 +84,8 @@ class _NamedGraph:
 class GraphReader:
     """Reader of the records of a message's quads.
 
-    `datasets`: messages may have named graphs. `empty_graphs`: a message of times only has empty
-    graphs with these times, as in TriG and N-Quads.
+    `datasets`: messages may have named graphs. `empty_graphs`: a message of times only, and of what
+    dotr writes beside a time, has empty graphs with these times, as in TriG and N-Quads.
 
     >>> from pyoxigraph import RdfFormat, parse
     >>> from dotr.streams.records import Format, GraphSettings
@@ -172,7 +175,16 @@ def _named_graphs(quads: Iterable[Quad], elements: bool) -> tuple[dict[str, _Nam
         elif quad[1] == _GENERATED:
             of(str(quad[0])).times.append(str(quad[2]))
         else:
-            only_times = False
+            only_times = only_times and is_of_dotr(quad[1].value, quad[2])
             if quad[0].__class__ is NamedNode:
                 of(str(quad[0]))
     return named, has_graphs, only_times
+
+
+def is_of_dotr(predicate: str, value: object) -> bool:
+    """True for a statement that only dotr writes beside a graph: its rule or its number.
+
+    >>> is_of_dotr(f"{PROV}wasGeneratedBy", NamedNode("urn:dotr:rule:R")), is_of_dotr(f"{PROV}wasGeneratedBy", NamedNode("urn:x"))
+    (True, False)
+    """
+    return predicate == _NUMBER or (predicate == _RULE and isinstance(value, NamedNode) and value.value.startswith(_RULES))

@@ -12,7 +12,6 @@ Cost: about 10 µs a line.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from dotr.streams.formats.lines import (
     STANDARD_INPUT,
     damage,
     damage_reason,
+    file_version,
     open_lines,
     rest_behind_delimiter,
     skip_line,
@@ -51,7 +51,7 @@ _TOKEN: Final = re.compile(
         r"|(?P<number>[+-]?\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
         r"|(?P<dot>\.)"
         rf"|(?P<message>(?:MESSAGE|@message(?<![\"']@message))(?!{_NAME}))"
-        rf"|(?P<word>(?:{_NAME}++|\\.)++)"
+        rf"|(?P<word>(?>(?:{_NAME}++|\\.)+))"
         r"|."
     ).encode(),
     re.DOTALL,
@@ -60,8 +60,8 @@ _LONG: Final = {quotes.encode(): re.compile(text.encode(), re.DOTALL) for quotes
 """Text in long quotes up to the closing quotes, or to the end of a line."""
 
 _LONG_PIECE: Final = {
-    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""|"?\Z))*+', re.DOTALL),
-    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''|'?\Z))*+", re.DOTALL),
+    b'"""': re.compile(rb'(?>(?:[^"\\]++|\\.|"(?!""|"?\Z))*)', re.DOTALL),
+    b"'''": re.compile(rb"(?>(?:[^'\\]++|\\.|'(?!''|'?\Z))*)", re.DOTALL),
 }
 """Text in long quotes in a piece of a line, up to a possible part of the closing quotes."""
 
@@ -124,12 +124,11 @@ class _Declarations:
 def _declared(path: str) -> _Declarations:
     if path == STANDARD_INPUT:
         return _Declarations()
-    status = os.stat(path)
-    return _declarations_of(path, status.st_ino, status.st_size, status.st_mtime_ns)
+    return _declarations_of(path, *file_version(path))
 
 
 @lru_cache(256)
-def _declarations_of(path: str, *version: int) -> _Declarations:
+def _declarations_of(path: str, *version: int | str) -> _Declarations:
     return _Declarations()
 
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count, repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -31,6 +30,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from dotr.evaluation.codegen import define
 from dotr.evaluation.expressions import equality_key, write
 from dotr.evaluation.limits import Limits
+from dotr.model import dataclass
 from dotr.model.algebra import Attribute, Expression, TimeOf
 from dotr.model.rules import Mode
 from dotr.model.time import LAST_MICRO, Clock, Micros

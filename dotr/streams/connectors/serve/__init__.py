@@ -1,0 +1,1 @@
+"""Publication of an RDF stream over HTTP: the output `serve`."""

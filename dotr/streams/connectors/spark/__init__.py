@@ -1,0 +1,1 @@
+"""Tables and streams that Spark reads and writes."""

@@ -1,0 +1,1 @@
+"""Server-sent events: streams of events that a server sends over HTTP."""

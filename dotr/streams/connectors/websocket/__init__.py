@@ -1,0 +1,1 @@
+"""WebSockets: messages that a server sends over a connection of frames."""
