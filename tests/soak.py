@@ -1,9 +1,9 @@
 """Kills a pipeline on Spark again and again until it is done, and holds its output against a run in process that nobody disturbed.
 
-    python -m tests.soak [--kills 24] [--minutes 30] [--seed 1] [--master "local[2]"] [--only files|live] [--who all reader …] [--amid]
+    python -m tests.soak [--kills 24] [--minutes 30] [--seed 1] [--master "local[2]"] [--only files|live] [--who all worker …] [--amid]
 
-What is killed, always with SIGKILL: everything at once (`all`), the driver's Python alone, its JVM alone, a Python worker that reads or one
-that holds state, the daemon that workers are forked from, or the planner of the source. After the first three the command is given again,
+What is killed, always with SIGKILL: everything at once (`all`), the driver's Python alone, its JVM alone, a Python worker, which
+reads or holds state, the daemon that workers are forked from, or the planner of the source. After the first three the command is given again,
 as a supervisor would; the others the run must get over itself. A kill falls into a phase of a batch, chosen at random: while its reading
 tasks run, while its state or its output is written, or between two batches; some fall into the start of a run. With `--amid` all fall into
 a batch that is planned and not committed. Every kill is printed with its batch and its phase.
@@ -51,8 +51,7 @@ _LOOK_SECONDS = 0.005
 _START_SECONDS = 60
 """Of a run, without a batch under way."""
 PHASES = {
-    "reader": (Phase.TASKS, Phase.BETWEEN),
-    "stateful": (Phase.STATE, Phase.TASKS),
+    "worker": (Phase.TASKS, Phase.STATE, Phase.BETWEEN),
     "daemon": (Phase.TASKS, Phase.STATE, Phase.BETWEEN),
     "planner": (Phase.BETWEEN, Phase.TASKS),
 }

@@ -18,8 +18,8 @@ from pathlib import Path
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
 
-WHO = ("all", "driver", "jvm", "reader", "stateful", "daemon", "planner")
-SURVIVED = {"reader", "stateful", "daemon", "planner"}
+WHO = ("all", "driver", "jvm", "worker", "daemon", "planner")
+SURVIVED = {"worker", "daemon", "planner"}
 """Processes whose death a run survives without a restart."""
 _DAEMONS = [[daemon, "pyspark.worker"] for daemon in ("dotr.runtimes.spark.daemon", "pyspark.daemon")]
 """The last arguments of the command line of a daemon and its workers: on local masters, and on others."""
@@ -176,9 +176,8 @@ class Run:
             "driver": [self.process.pid],
             "jvm": jvms,
             "planner": [pid for pid, (_, words) in there.items() if words[-1].endswith("python_streaming_source_runner")],
-            "daemon": daemons[-1:] if choose.random() < 0.5 else daemons[:1],
-            "reader": [pid for pid, parent in of_workers.items() if parent in daemons[:1]],
-            "stateful": [pid for pid, parent in of_workers.items() if parent in daemons[1:]],
+            "daemon": daemons,
+            "worker": [pid for pid, parent in of_workers.items() if parent in daemons],
         }
         return victims[who]
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 @pytest.mark.fallbacks("restart")
 def test_output_after_kills_equals_an_undisturbed_run(tmp_path: Path) -> None:
     """The program has all four languages, and its state is in three buckets. All processes at once are killed in test_mixed_city.py."""
-    who = ["stateful", "planner", "driver", "jvm"]
+    who = ["worker", "planner", "driver", "jvm"]
     found = Found()
     Round(tmp_path, "live", 200, "local[2]", random.Random(4), found, AMID).go(iter(who))
     assert found.problems == []

@@ -46,6 +46,7 @@ _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 _OPTIONS: Final = "spark.driver.extraJavaOptions"
 DAEMON: Final = "dotr.runtimes.spark.daemon"
+_SIMPLIFIED: Final = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
 
 _AUTHENTICATION_SECONDS: Final = 600
 """Longest wait for the other side when a Python process and the JVM have connected: on a busy
@@ -60,7 +61,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     _OPTIONS: _JVM,
     "spark.executor.extraJavaOptions": _JVM,
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    _SIMPLIFIED: "true",
     "spark.python.authenticate.socketTimeout": f"{_AUTHENTICATION_SECONDS}s",
 }
 
@@ -114,6 +115,10 @@ def start(
     silence_py4j(session.sparkContext)
     _silence_python()
     export_package_path(session.sparkContext.environment)
+    if session.conf.get(_SIMPLIFIED) == "true":
+        # Workers with equal environments have one daemon. Spark gives this variable to reading tasks
+        # and not to stateful operators, so without it there were two daemons, 0.8 s of CPU each.
+        session.sparkContext.environment["SPARK_SIMPLIFIED_TRACEBACK"] = "1"
     if _FILE_MANAGER not in settings and not session.sparkContext.getConf().contains(_FILE_MANAGER):
         _choose_file_manager(session, scheme)
     if "spark.log.level" not in settings:
