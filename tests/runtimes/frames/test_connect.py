@@ -12,21 +12,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.find_spark_home import _find_spark_home
 
-from dotr.runtimes.spark.start.installation import java_problem
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
+from tests.support.standalone import SPARK_HOME, with_archive
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 @pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def remote(_spark_classes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server whose workers find the package where it is installed."""
-    folder, port, home = tmp_path_factory.mktemp("connect"), free_port(), _find_spark_home()
+    folder, port = tmp_path_factory.mktemp("connect"), free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,
@@ -36,9 +35,9 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": folder / "tables",
     }
-    command = [f"{home}/bin/spark-submit", "--class", _SERVER, "--master", "local[2]", "--driver-memory", "700m"]
+    command = [f"{SPARK_HOME}/bin/spark-submit", "--class", _SERVER, "--master", "local[2]", "--driver-memory", "700m"]
     command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    environment = os.environ | {"SPARK_HOME": home, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    environment = with_archive(os.environ | {"SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)})
     with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen([*command, "spark-internal"], cwd=folder, env=environment, stdout=log, stderr=log)
     try:
