@@ -56,10 +56,10 @@ def delta(folder: Path, session: Any) -> Mapping[str, object]:
         rows = {name: sorted(of_table([row.asDict() for row in frame.collect()]).elements()) for name, frame in found.items()}
         return {**rows, "rejected": read(str(folder / "lake" / "rejected")).count()}
 
-    totals = run(folder, "runs", OUTPUTS, DEAD, batch=400)
+    totals = run(folder, "runs", OUTPUTS, DEAD, batch=1000)
     found: dict[str, object] = {"events": totals.events, "letters": sum(totals.dead_letters.values()), "first": tables()}
     repeat_last_batch(folder, "runs")
-    run(folder, "runs", OUTPUTS, DEAD, batch=400)
+    run(folder, "runs", OUTPUTS, DEAD, batch=1000)
     found["repeated"] = tables()
     for name, (form, table) in REFUSED.items():
         found[name] = refusal(partial(TableWriter(TableDestination(form, table), "a1").open, session))
