@@ -26,6 +26,7 @@ from tests.support.imports import (
     package,
     permitted,
 )
+from tests.support.modules import nodes, trees
 from tests.support.paths import ROOT
 from tests.support.unit_questions import UNITS, asked
 
@@ -50,8 +51,13 @@ RULE: Final = (
 @cache
 def modules() -> dict[str, ast.Module]:
     """The syntax tree of each module of `dotr`, by its path."""
-    files = sorted((ROOT / "dotr").rglob("*.py"))
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in files}
+    return {str(path): tree for path, tree in trees().items()}
+
+
+@cache
+def parts() -> dict[str, list[ast.AST]]:
+    """The nodes of each module that are counted, by its path."""
+    return {str(path): found for path, found in nodes().items()}
 
 
 @cache
@@ -63,7 +69,7 @@ def lengths() -> dict[str, int]:
 @cache
 def questions() -> dict[str, Counter[str]]:
     """The classes after which each module asks."""
-    return {path: asked(tree) for path, tree in modules().items()}
+    return {path: asked(found) for path, found in parts().items()}
 
 
 def asking(kinds: Collection[str], outside: Sequence[str]) -> dict[str, int]:
@@ -111,8 +117,8 @@ def doors_of_languages() -> str:
 
 def suffix_lists() -> str:
     found = 0
-    for tree in modules().values():
-        constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for texts in parts().values():
+        constants = {node.value for node in texts if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         found += len(constants & SUFFIXES) > 1
     return str(found)
 
@@ -159,8 +165,8 @@ def connector_packages() -> str:
 def private_states() -> str:
     found = Counter(
         path
-        for path, tree in modules().items()
-        for node in ast.walk(tree)
+        for path, texts in parts().items()
+        for node in texts
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.loads" and ast.unparse(node.args[0]).endswith(".rest")
     )
     return f"{found.total()} in {len(found)} files"
@@ -210,8 +216,8 @@ def code_writers() -> str:
     """The modules that make, print or define generated functions, and those of them without an example that prints code."""
     found = [
         path
-        for path, tree in modules().items()
-        if any(isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in WRITERS for node in ast.walk(tree))
+        for path, texts in parts().items()
+        if any(isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in WRITERS for node in texts)
     ]
     silent = [path for path in found if not re.search(PRINTED_CODE, (ROOT / path).read_text(encoding="utf-8"))]
     return f"{len(silent)} of {len(found)}"

@@ -12,6 +12,14 @@ from tests.support.paths import ROOT
 Statement: TypeAlias = ast.stmt | ast.Module
 
 _BODIES: Final = ("body", "orelse", "handlers", "finalbody", "cases")
+_KINDS: Final = (ast.Call, ast.MatchClass, ast.Compare, ast.FunctionDef, ast.Constant)
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The syntax tree of each module of `dotr`, by its path from the root of the repository, in the order of the paths."""
+    files = sorted((ROOT / "dotr").rglob("*.py"))
+    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in files}
 
 
 @cache
@@ -19,12 +27,17 @@ def statements() -> list[tuple[Path, Statement]]:
     """The modules and statements of `dotr`, those in functions too, with their paths from the root of the repository. Expressions hold no
     statement and are not entered."""
     found: list[tuple[Path, Statement]] = []
-    for path in sorted((ROOT / "dotr").rglob("*.py")):
-        below = path.relative_to(ROOT)
-        waiting: list[Statement] = [ast.parse(path.read_text(encoding="utf-8"))]
+    for path, tree in trees().items():
+        waiting: list[Statement] = [tree]
         while waiting:
             node = waiting.pop()
-            found.append((below, node))
+            found.append((path, node))
             inner = [each for name in _BODIES for each in getattr(node, name, ())]
             waiting += reversed(inner)
     return found
+
+
+@cache
+def nodes() -> dict[Path, list[ast.AST]]:
+    """The calls, class patterns, comparisons, functions and texts of each module, from one walk of its tree."""
+    return {path: [node for node in ast.walk(tree) if isinstance(node, _KINDS)] for path, tree in trees().items()}

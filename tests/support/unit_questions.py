@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from tests.support.modules import statements
+from tests.support.modules import nodes
 
 UNITS: Final[Mapping[str, str]] = {
     "StreamQuery": "continuous",
@@ -40,10 +40,10 @@ def _names(node: ast.expr) -> Iterator[str]:
             pass
 
 
-def asked(tree: ast.AST) -> Counter[str]:
-    """The classes after which a text asks, with the number of questions: `isinstance`, `case`, `type(…) is`."""
+def asked(texts: Iterable[ast.AST]) -> Counter[str]:
+    """The classes after which the nodes of a text ask, with the number of questions: `isinstance`, `case`, `type(…) is`."""
     found: Counter[str] = Counter()
-    for node in ast.walk(tree):
+    for node in texts:
         match node:
             case ast.Call(func=ast.Name("isinstance"), args=[_, kinds]):
                 found.update(_names(kinds))
@@ -61,8 +61,7 @@ def unit_questions() -> frozenset[str]:
     """A line for each file and class of a unit after which it asks from outside of the language's folder."""
     return frozenset(
         f"{path.as_posix()} asks for {name}"
-        for path, tree in statements()
-        if isinstance(tree, ast.Module)
-        for name in asked(tree).keys() & UNITS.keys()
+        for path, found in nodes().items()
+        for name in asked(found).keys() & UNITS.keys()
         if not path.as_posix().startswith(f"dotr/languages/{UNITS[name]}/")
     )
