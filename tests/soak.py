@@ -2,11 +2,11 @@
 
     python -m tests.soak [--kills 24] [--minutes 30] [--seed 1] [--master "local[2]"] [--only files|live] [--who all worker …] [--amid]
 
-What is killed, always with SIGKILL: everything at once (`all`), the driver's Python alone, its JVM alone, a Python worker, which
-reads or holds state, the daemon that workers are forked from, or the planner of the source. After the first three the command is given again,
-as a supervisor would; the others the run must get over itself. A kill falls into a phase of a batch, chosen at random: while its reading
-tasks run, while its state or its output is written, or between two batches; some fall into the start of a run. With `--amid` all fall into
-a batch that is planned and not committed. Every kill is printed with its batch and its phase.
+What is killed, always with SIGKILL: everything at once (`all`), the driver's Python alone, its JVM alone, a Python worker, which reads or
+holds state, the daemon that workers are forked from, or the planner of the source. After the first three the command is given again, as a
+supervisor would; the others the run must get over itself. A kill falls into a phase of a batch, chosen at random: while its reading tasks
+run, while its state or its output is written, or between two batches; some fall into the start of a run. With `--amid` all fall into a
+batch that is planned and not committed. Every kill is printed with its batch and its phase.
 
 `files` are bounded: NDJSON, CSV, TriG and N-Quads, of which some are late. `live` has a watched folder and standard input beside a file.
 The program has all four languages. Its rules have timers, delayed anchors, negation, aggregates, recursion, consumption, and a second layer

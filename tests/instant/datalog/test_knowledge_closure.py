@@ -367,5 +367,5 @@ def test_endless_background_is_refused() -> None:
 
 def test_knowledge_asks_no_closer_for_its_class() -> None:
     """Differences between closers are in their methods (`InstantCloser`)."""
-    found = asked(ast.parse(inspect.getsource(knowledge_module)))
+    found = asked(ast.walk(ast.parse(inspect.getsource(knowledge_module))))
     assert not found.keys() & {*CLOSERS, "InstantCloser"}

@@ -14,10 +14,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from dotr.commands import main
 from dotr.runtimes.spark.exchange.rows import SparkRow, record_batch
 from dotr.runtimes.spark.start import session
 from dotr.runtimes.spark.start.installation import spark_home, spark_home_at, starts_locally, unpacked_home
 from tests.support.paths import ROOT
+from tests.support.victims import processes
 
 
 def printed(code: str, **environment: str) -> Any:
@@ -170,6 +172,7 @@ def test_process_that_spark_starts_for_each_query_imports_no_engine(module: str)
 ROWS = """
 import json, sys
 from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, suppress_pandas_probe
+from dotr.commands import main
 from dotr.runtimes.spark.exchange.rows import SparkRow, record_batch
 record_batch([SparkRow(1, 2, 3, b"x")])
 after_rows = "pandas" in sys.modules
@@ -211,3 +214,34 @@ def test_rows_are_those_of_the_batch(payloads: list[bytes]) -> None:
     assert [SparkRow(**row) for row in batch.to_pylist()] == rows
     batch.validate(full=True)
     assert str(batch.schema).split("\n") == ["key: int64", "kind: int32", "time: int64", "payload: binary"]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_reading_tasks_and_stateful_operators_share_a_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No two daemons of a JVM have environments that differ in nothing but what Spark gives to some workers."""
+    from pyspark import SparkContext
+
+    monkeypatch.chdir(tmp_path)
+    Path("r.dotr").write_text(
+        "PREFIX : <http://e/>\nrule R define Out = [ [] :x ?x ] from A = [ SELECT ?x { ?s :v ?x } ]\n"
+        "and last B = [ SELECT ?y { ?s :v ?y } ] within 9 s from A with Out.?x = A.?x\n"
+    )
+    Path("a.ndjson").write_text("".join(f'{{"time": {at}, "graph": "[] <http://e/v> {at} ."}}\n' for at in range(9)))
+    Path("c.yaml").write_text(
+        "name: small\nrules: [r.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson }]\noutput: [{ path: out }]\n"
+        "dead_letter: dead\nspark: { master: 'local[2]', checkpoint: ck }\n"
+    )
+    assert main(["run", "c.yaml", "--engine", "spark", "--quiet"]) == 0
+    assert any(path.stat().st_size for path in Path("out").glob("*.ndjson"))
+    jvm = SparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    own = {
+        pid
+        for pid, (parent, words) in processes(os.getsid(0)).items()
+        if parent == jvm and words[-2:] == [session.DAEMON, "pyspark.worker"]
+    }
+    assert own
+    told = [Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") for pid in own]
+    varied = (b"PYTHON_WORKER_FACTORY_SECRET=", b"SPARK_SIMPLIFIED_TRACEBACK=")
+    environments = [frozenset(each for each in found if not each.startswith(varied)) for found in told]
+    assert len(set(environments)) == len(own)
