@@ -105,7 +105,7 @@ class _Times(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a batch has found."""
+    """Firings and dead letters of a batch."""
 
     firings: list[Firing]
     letters: list[DeadLetter]

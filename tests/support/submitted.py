@@ -154,6 +154,6 @@ def kill(processes: Iterable[int]) -> None:
 
 
 def told(hadoop: Hadoop, application: str) -> str:
-    """What the containers of an application have said, and spark-submit."""
+    """Logs of the containers of an application, and the output of spark-submit."""
     logs = sorted(hadoop.containers.glob(f"*/*logDir*/{application}/*/*"))
     return "\n".join(f"== {path.parent.name} {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in logs if path.is_file())

@@ -15,7 +15,7 @@ from tests.support.object_server import S3, SECRET, broken_connection
 
 
 class Breaks:
-    """What happens to the next requests: each is broken in turn, and the last way goes on."""
+    """Ways in which the next requests are broken, one each in turn; the last way goes on."""
 
     def __init__(self) -> None:
         self.ways: list[str] = [""]
